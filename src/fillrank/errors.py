@@ -1,0 +1,36 @@
+"""What can go wrong, said so that a user can mend it.
+
+Each message says what was allowed, what came and what to do. The classes also derive from the
+built-in error that a caller would expect, so ``except ValueError`` works.
+"""
+
+
+class FillrankError(Exception):
+    """The base of all errors that fillrank raises on purpose."""
+
+
+class InputError(FillrankError, ValueError):
+    """A value, a table or an argument is not what it has to be."""
+
+
+class UnknownNameError(FillrankError, KeyError):
+    """A row, a column or a field is asked for by a name that is not there."""
+
+    # KeyError would show the repr of the message, with its line breaks escaped.
+    __str__ = Exception.__str__
+
+
+class ReadError(FillrankError, ValueError):
+    """A file cannot be read as the table that its name or content promises."""
+
+
+class OutputError(FillrankError, OSError):
+    """A result cannot be written where it was asked to go."""
+
+
+class NotSupportedError(FillrankError, NotImplementedError):
+    """The method has no such answer, for example intervals without a posterior."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A run ended before its result can be trusted."""
