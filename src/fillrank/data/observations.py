@@ -1,0 +1,339 @@
+"""The observed entries of a matrix, under the users' own names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fillrank.data.checks import as_real, check_real, check_whole, generator
+from fillrank.data.entries import Entries
+from fillrank.data.layout import Layout, given_fields, named_fields
+from fillrank.data.matrices import dense_matrix, observed_cells, stored_triplets
+from fillrank.data.names import NameIndex, as_names
+from fillrank.data.scale import rating_scale
+from fillrank.data.tables import Origin, as_frame, is_table, long_columns, wide_table
+from fillrank.data.triplets import Duplicates, Triplets, number_names, put_in_order
+from fillrank.errors import InputError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Observations:
+    """The observed entries of a matrix; the rest is missing.
+
+    Make one by `from_triplets`, `from_matrix`, `from_table`, or by `of`, which tells these apart.
+    Every row and column that is named stays, be it empty.
+
+    Attributes
+    ----------
+    row_index, column_index : ndarray of int32
+        Where each entry is. Entries are sorted by row and, within a row, by column.
+    values : ndarray of float64
+    row_labels, column_labels : ndarray
+        The names: in the order of a wide table, or of first appearance in a long one.
+    origin : Origin
+        What the entries came from.
+
+    Examples
+    --------
+    >>> ratings = Observations.from_triplets(["Ana", "Ben", "Ana"], ["x", "x", "y"], [5, 3, 1])
+    >>> ratings
+    <Observations: 2 rows x 2 columns, 3 entries (75% observed), values 1 to 5>
+    >>> ratings.rows
+    array(['Ana', 'Ana', 'Ben'], dtype=object)
+    """
+
+    row_index: np.ndarray
+    column_index: np.ndarray
+    values: np.ndarray
+    row_labels: np.ndarray
+    column_labels: np.ndarray
+    origin: Origin
+
+    @classmethod
+    def of(cls, data: Any) -> Observations:
+        """Take whatever holds a matrix with missing entries: here input is judged.
+
+        Parameters
+        ----------
+        data : Observations, data frame, array, masked array or sparse matrix
+            A data frame is judged as in `from_table`, all else as in `from_matrix`.
+        """
+        if isinstance(data, Observations):
+            return data
+        if isinstance(data, (str, PathLike)):
+            raise InputError(f"a matrix or a table is needed; got a path. Use read({str(data)!r}).")
+        return cls.from_table(data) if is_table(data) else cls.from_matrix(data)
+
+    @classmethod
+    def from_triplets(
+        cls, rows: Any, columns: Any, values: Any, *, duplicates: Duplicates = "error"
+    ) -> Observations:
+        """Take one (row name, column name, value) per entry.
+
+        Parameters
+        ----------
+        rows, columns : array of names
+            Numbers, text or dates. 1 and "1" are two names.
+        values : array of real numbers
+            NaN says nothing about an entry, but its row and column are kept.
+        duplicates : {"error", "mean", "last", "first"}
+            What to do if a (row, column) pair comes more than once.
+
+        Examples
+        --------
+        >>> Observations.from_triplets([1, 1], [7, 7], [2.0, 4.0], duplicates="mean").values
+        array([3.])
+        """
+        rows, columns = as_names(rows), as_names(columns)
+        values = np.atleast_1d(as_real(values, "values"))
+        named = number_names(rows, columns, values)
+        return cls.from_positions(*named, Origin("triplets"), duplicates)
+
+    @classmethod
+    def from_matrix(cls, X: Any, *, duplicates: Duplicates = "error") -> Observations:
+        """Take a matrix whose rows and columns are named 0, 1, 2, ...
+
+        Parameters
+        ----------
+        X : array, masked array or sparse matrix
+            NaN is missing, and so is what is masked. In a sparse matrix what is not stored is
+            missing, and a stored 0 is a value of 0.
+        duplicates : {"error", "mean", "last", "first"}
+            What to do if a sparse matrix stores an entry more than once.
+
+        Examples
+        --------
+        >>> Observations.from_matrix([[1.0, float("nan")], [0.0, 4.0]]).values
+        array([1., 0., 4.])
+        """
+        if is_table(X):
+            raise InputError("X must be an array or a sparse matrix; use from_table for tables.")
+        if sp.issparse(X):
+            triplets, origin = stored_triplets(X), Origin("sparse")
+        else:
+            triplets, origin = observed_cells(dense_matrix(X)), Origin("matrix")
+        n_rows, n_columns = np.shape(X)
+        return cls.from_positions(
+            triplets, np.arange(n_rows), np.arange(n_columns), origin, duplicates
+        )
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        row: Any = None,
+        column: Any = None,
+        value: Any = None,
+        *,
+        layout: Layout = "auto",
+        duplicates: Duplicates = "error",
+    ) -> Observations:
+        """Take a data frame: pandas, polars, pyarrow or another that narwhals knows.
+
+        Parameters
+        ----------
+        table : data frame
+        row, column, value : name of a column
+            Of a long table, with one line per entry: where its row name, its column name and its
+            value are. Other columns are left alone.
+        layout : {"auto", "long", "wide"}
+            Without those names, a table is long if its columns are named like one (user, item,
+            rating; row, column, value; ...), and otherwise wide: one cell per entry. "long" takes
+            the first three columns if their names say nothing. The row names of a wide table are
+            its index in pandas, unless that only counts; else its only column of text or dates;
+            else 0, 1, 2, ...
+        duplicates : {"error", "mean", "last", "first"}
+            What to do if a (row, column) pair of a long table comes more than once.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> table = pl.DataFrame({"who": ["Ana", "Ben"], "tea": [5, None], "milk": [1, 2]})
+        >>> Observations.from_table(table).row_labels
+        array(['Ana', 'Ben'], dtype=object)
+        """
+        frame = as_frame(table)
+        fields = given_fields(row, column, value, layout) or named_fields(frame.columns, layout)
+        if fields is not None:
+            rows, columns, values, origin = long_columns(frame, fields)
+            return cls.from_positions(*number_names(rows, columns, values), origin, duplicates)
+        matrix, row_labels, column_labels, origin = wide_table(frame)
+        return cls.from_positions(
+            observed_cells(matrix), row_labels, column_labels, origin, duplicates
+        )
+
+    @classmethod
+    def from_positions(
+        cls,
+        triplets: Triplets,
+        row_labels: np.ndarray,
+        column_labels: np.ndarray,
+        origin: Origin,
+        duplicates: Duplicates = "error",
+    ) -> Observations:
+        """Take positions and values together with all names: what the other ways end in."""
+        ordered = put_in_order(triplets, row_labels, column_labels, duplicates)
+        return cls(*ordered, row_labels, column_labels, origin)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The row name of each entry."""
+        return self.row_labels[self.row_index]
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The column name of each entry."""
+        return self.column_labels[self.column_index]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns, empty ones included."""
+        return len(self.row_labels), len(self.column_labels)
+
+    @property
+    def n_entries(self) -> int:
+        """The number of observed entries."""
+        return len(self.values)
+
+    @property
+    def density(self) -> float:
+        """The share of all cells that is observed."""
+        n_rows, n_columns = self.shape
+        return self.n_entries / (n_rows * n_columns)
+
+    def __len__(self) -> int:
+        return self.n_entries
+
+    def __repr__(self) -> str:
+        n_rows, n_columns = self.shape
+        low, high = self.values.min(), self.values.max()
+        return (
+            f"<Observations: {n_rows:,} rows x {n_columns:,} columns, {self.n_entries:,} entries "
+            f"({100 * self.density:.3g}% observed), values {low:g} to {high:g}>"
+        )
+
+    def by_row(self) -> Entries:
+        """Gather the entries by row."""
+        pointers = np.zeros(self.shape[0] + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.row_index, minlength=self.shape[0]), out=pointers[1:])
+        return Entries(pointers, self.column_index, self.values)
+
+    def by_column(self) -> Entries:
+        """Gather the entries by column: the rows of the transpose."""
+        pointers, indices, values = self.by_row()
+        # scipy's change of sides is a counting sort: linear, and it keeps a stored 0.
+        turned = sp.csr_array((values, indices, pointers), shape=self.shape).tocsc()
+        return Entries(turned.indptr.astype(np.int64), turned.indices.astype(np.int32), turned.data)
+
+    @cached_property
+    def _row_names(self) -> NameIndex:
+        return NameIndex(self.row_labels, "row")
+
+    @cached_property
+    def _column_names(self) -> NameIndex:
+        return NameIndex(self.column_labels, "column")
+
+    def row_positions(self, names: Any) -> np.ndarray:
+        """Find the positions of rows by name.
+
+        Parameters
+        ----------
+        names : name or array of names
+
+        Returns
+        -------
+        ndarray of int64
+            One-dimensional; of length 1 for a single name.
+
+        Examples
+        --------
+        >>> Observations.from_triplets(["Ana", "Ben"], [0, 1], [5, 3]).row_positions("Ben")
+        array([1])
+        """
+        return self._row_names.positions(names)
+
+    def column_positions(self, names: Any) -> np.ndarray:
+        """Find the positions of columns by name; see `row_positions`."""
+        return self._column_names.positions(names)
+
+    def split(
+        self, test_fraction: float = 0.2, random_state: Any = None
+    ) -> tuple[Observations, Observations]:
+        """Part the entries at random into two sets that share all names.
+
+        Parameters
+        ----------
+        test_fraction : float
+            Above 0 and below 1: the share of the second set. Each set has an entry at least.
+        random_state : None, int or numpy Generator
+
+        Returns
+        -------
+        train, test : Observations
+
+        Examples
+        --------
+        >>> train, test = Observations.from_matrix([[1, 2, 3, 4, 5]]).split(random_state=0)
+        >>> len(train), len(test), test.shape
+        (4, 1, (1, 5))
+        """
+        check_real("test_fraction", test_fraction, "above 0 and below 1", lambda f: 0 < f < 1)
+        if self.n_entries < 2:
+            raise InputError("at least 2 entries are needed for a split; got 1.")
+        n_test = min(max(round(test_fraction * self.n_entries), 1), self.n_entries - 1)
+        chosen = generator(random_state).choice(self.n_entries, n_test, replace=False)
+        in_test = np.zeros(self.n_entries, dtype=bool)
+        in_test[chosen] = True
+        return self._keep(~in_test), self._keep(in_test)
+
+    def _keep(self, kept: np.ndarray) -> Observations:
+        return replace(
+            self,
+            row_index=self.row_index[kept],
+            column_index=self.column_index[kept],
+            values=self.values[kept],
+        )
+
+    def value_range(self) -> tuple[float, float] | None:
+        """Find the ends of the rating scale, or None if the values do not look like ratings.
+
+        They do if there are 2 to 20 equally spaced levels, with 10 entries each on average.
+
+        Examples
+        --------
+        >>> Observations.from_matrix([[1, 2, 3, 4, 5] * 10]).value_range()
+        (1.0, 5.0)
+        """
+        return rating_scale(self.values)
+
+    def missing_positions(self, row_start: int, row_stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find the missing cells of a block of rows: memory is that of the block alone.
+
+        Parameters
+        ----------
+        row_start, row_stop : int
+            Positions of the first row and of the one after the last.
+
+        Returns
+        -------
+        rows, columns : ndarray of int64
+            Positions, in order.
+
+        Examples
+        --------
+        >>> Observations.from_matrix([[1.0, float("nan")], [3.0, 4.0]]).missing_positions(0, 2)
+        (array([0]), array([1]))
+        """
+        n_rows, n_columns = self.shape
+        check_whole("row_stop", row_stop, 0, n_rows)
+        check_whole("row_start", row_start, 0, row_stop)
+        first, last = np.searchsorted(self.row_index, [row_start, row_stop])
+        missing = np.ones((row_stop - row_start, n_columns), dtype=bool)
+        missing[self.row_index[first:last] - row_start, self.column_index[first:last]] = False
+        rows, columns = np.nonzero(missing)
+        return rows + row_start, columns

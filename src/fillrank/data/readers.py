@@ -1,0 +1,130 @@
+"""Files in: text tables, Parquet, Matrix Market and numpy's own formats."""
+
+import difflib
+import gzip
+import zlib
+from pathlib import Path
+from typing import Any
+
+from fillrank.data.binary import MATRIX_READERS, read_parquet
+from fillrank.data.layout import Layout, given_fields
+from fillrank.data.observations import Observations
+from fillrank.data.text_layout import read_text
+from fillrank.data.triplets import Duplicates
+from fillrank.errors import InputError, ReadError
+
+TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".data")
+GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
+
+
+def read(
+    path: Any,
+    *,
+    row: Any = None,
+    column: Any = None,
+    value: Any = None,
+    layout: Layout = "auto",
+    duplicates: Duplicates = "error",
+) -> Observations:
+    """Read the observed entries of a matrix from a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The ending says what the file is:
+
+        - ``.csv .tsv .txt .dat .data``, each also with ``.gz``: text in UTF-8. The delimiter is
+          one of ``, ; | ::``, tab or white space; after ``;`` numbers may have a decimal comma.
+          Missing is an empty cell, NA, N/A, NaN, null, None, ? or -, in any case. Names that are
+          whole numbers in all lines are numbers, otherwise they are text.
+        - ``.parquet``: read by polars or pyarrow and judged as by `Observations.from_table`.
+        - ``.mtx``, ``.mtx.gz``: Matrix Market. What is not stored is missing.
+        - ``.npy``: an array, NaN is missing. ``.npz``: one array; or ``rows``, ``columns`` and
+          ``values``; or what `scipy.sparse.save_npz` writes.
+    row, column, value : name of a column
+        Where a long table has its row names, column names and values. If a text file has no
+        header, its columns are named 0, 1, 2, ...
+    layout : {"auto", "long", "wide"}
+        A long table has a line per entry, a wide one a cell. By itself, a text file is long if
+        its columns are named so (user, item, rating; row, column, value; ...); or if it has 3 or 4
+        columns, the first two hold names and the third numbers, and the second is either text, or
+        there is no header and more than 1.5 times as many lines as distinct names in each of the
+        first two columns, nearly all pairs of which differ. A fourth column is left alone. All else
+        is wide; the first column has the row names if it is text or its header is empty or a word
+        like id, name or row. Otherwise rows are named 0, 1, 2, ...
+    duplicates : {"error", "mean", "last", "first"}
+        What to do if a (row, column) pair comes more than once.
+
+    Returns
+    -------
+    Observations
+
+    Raises
+    ------
+    ReadError
+        The file cannot be read, or is not what its ending says; the message has the place.
+    UnknownNameError
+        The file has no column of that name.
+    InputError
+        The file can be read, but an argument or its entries cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "ratings.csv"
+    >>> _ = path.write_text("user,item,rating\\nAna,tea,5\\nBen,tea,3\\nBen,milk,1\\n")
+    >>> read(path)
+    <Observations: 2 rows x 2 columns, 3 entries (75% observed), values 1 to 5>
+    """
+    fields = given_fields(row, column, value, layout)
+    path = Path(path)
+    ending = _ending(path)
+    _check_is_file(path)
+    try:
+        if ending in MATRIX_READERS:
+            if fields or layout != "auto":
+                raise InputError(f"row, column, value and layout are for tables, not for {ending}.")
+            return MATRIX_READERS[ending](path, duplicates)
+        if ending == ".parquet":
+            options = fields._asdict() if fields else {"layout": layout}
+            return Observations.from_table(read_parquet(path), **options, duplicates=duplicates)
+        return read_text(_contents(path), str(path), fields, layout, duplicates)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except OSError as error:
+        raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _ending(path: Path) -> str:
+    """Give the ending without .gz, in lower case, if there is a reader for it."""
+    ending = path.suffix.lower()
+    if ending == ".gz":
+        ending = Path(path.stem).suffix.lower()
+        readable: tuple[str, ...] = (*TEXT_ENDINGS, ".mtx")
+    else:
+        readable = (*TEXT_ENDINGS, ".parquet", *MATRIX_READERS)
+    if ending not in readable:
+        raise ReadError(
+            f"{path}: cannot tell what kind of file this is. Files that can be read end in "
+            f"{' '.join((*TEXT_ENDINGS, '.parquet', *MATRIX_READERS))}; text and .mtx also in .gz."
+        )
+    return ending
+
+
+def _check_is_file(path: Path) -> None:
+    if path.is_dir():
+        raise ReadError(f"{path} is a folder; give the file in it.")
+    if path.exists():
+        return
+    siblings = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, siblings, n=1)
+    raise ReadError(f"{path} does not exist." + (f" Did you mean {near[0]}?" if near else ""))
+
+
+def _contents(path: Path) -> bytes:
+    if path.suffix.lower() != ".gz":
+        return path.read_bytes()
+    try:
+        return gzip.decompress(path.read_bytes())
+    except GZIP_ERRORS as error:
+        raise ReadError(f"{path} is no whole gzip file: {error}.") from error

@@ -1,0 +1,25 @@
+"""Do values look like ratings?"""
+
+import numpy as np
+
+MOST_LEVELS = 20
+ENTRIES_PER_LEVEL = 10  # on average: a handful of measurements may be evenly spaced by chance
+
+
+def rating_scale(values: np.ndarray) -> tuple[float, float] | None:
+    """Find the ends of the scale if values are on few, evenly spaced, well used levels.
+
+    Examples
+    --------
+    >>> rating_scale(np.array([1.0, 1.5, 2.0] * 10))
+    (1.0, 2.0)
+    >>> rating_scale(np.array([1.0, 1.7, 2.0] * 10)) is None
+    True
+    """
+    levels = np.unique(values)
+    if not 2 <= len(levels) <= MOST_LEVELS or len(values) < ENTRIES_PER_LEVEL * len(levels):
+        return None
+    steps = np.diff(levels)
+    if not np.allclose(steps, steps[0], rtol=1e-9, atol=0):
+        return None
+    return float(levels[0]), float(levels[-1])

@@ -1,0 +1,103 @@
+"""Counter-based random streams: any draw can be made again from its address alone.
+
+Every draw has an address: (seed, chain) make a 64-bit key; the sweep, the purpose within the sweep,
+the row, the component and the attempt make a 128-bit counter. Philox4x32-10 (Salmon, Moraes, Dror and
+Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011) turns key and counter into 128 random
+bits. So the bits do not depend on the order in which rows are visited, nor on the number of threads.
+
+A stream is a small array of unsigned integers, so that kernels can move it without objects:
+``[key, phase, row, component, attempt]``. ``start_stream`` makes one for a sweep and a purpose, ``seek``
+moves it to a row and a component, ``next_bits`` takes 64 bits and steps on.
+"""
+
+import numpy as np
+from numba import njit
+
+KEY, PHASE, ROW, COMPONENT, ATTEMPT = range(5)
+
+# The purposes a draw can have within a sweep. A new one goes to the end: their numbers are part of
+# what "the same seed gives the same bits" means.
+ROWS, COLUMNS, ROW_SCALARS, COLUMN_SCALARS, RATES, MOVES, START = range(7)
+_PURPOSES = 16
+
+_LOW = np.uint64(0xFFFFFFFF)
+_WORD = np.uint64(32)
+_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
+_TO_UNIT = 2.0**-52
+
+
+def chain_key(seed: int, chain: int) -> np.uint64:
+    """The key of one chain, from the user's seed."""
+    return np.random.SeedSequence([seed, chain]).generate_state(1, np.uint64)[0]
+
+
+@njit(inline="always")
+def _philox(attempt, component, row, phase, key):
+    """Four 32-bit words, each in a uint64, from a counter of four words and a 64-bit key."""
+    m0, m1 = _MULTIPLIERS
+    w0, w1 = _WEYL
+    k0, k1 = key & _LOW, key >> _WORD
+    x0, x1, x2, x3 = attempt, component, row, phase
+    for _ in range(10):
+        p0, p1 = m0 * x0, m1 * x2
+        x0, x1, x2, x3 = (p1 >> _WORD) ^ x1 ^ k0, p1 & _LOW, (p0 >> _WORD) ^ x3 ^ k1, p0 & _LOW
+        k0, k1 = (k0 + w0) & _LOW, (k1 + w1) & _LOW
+    return x0, x1, x2, x3
+
+
+@njit
+def start_stream(key, sweep, purpose):
+    """A stream for one purpose of one sweep, at row 0 and component 0."""
+    stream = np.zeros(5, dtype=np.uint64)
+    stream[KEY] = key
+    stream[PHASE] = np.uint64(sweep * _PURPOSES + purpose) & _LOW
+    stream[ATTEMPT] = 1
+    return stream
+
+
+@njit(inline="always")
+def seek(stream, row, component):
+    """Move to the draws of one row and component."""
+    stream[ROW] = np.uint64(row)
+    stream[COMPONENT] = np.uint64(component)
+    stream[ATTEMPT] = 1
+
+
+@njit
+def next_bits(stream):
+    """The next 64 random bits at this address."""
+    x0, x1, _, _ = _philox(
+        stream[ATTEMPT], stream[COMPONENT], stream[ROW], stream[PHASE], stream[KEY]
+    )
+    stream[ATTEMPT] += np.uint64(1)
+    return (x0 << _WORD) | x1
+
+
+@njit
+def row_bits(stream, row, out):
+    """Fill ``out`` with 64 bits for each component of a row.
+
+    One block of Philox serves two components. Attempt 0 is kept for this, so that these bits never
+    meet those of ``next_bits``, and the loop is plain enough to be vectorised.
+    """
+    key, phase, at_row = stream[KEY], stream[PHASE], np.uint64(row)
+    n = out.size
+    for pair in range((n + 1) // 2):
+        x0, x1, x2, x3 = _philox(np.uint64(0), np.uint64(pair), at_row, phase, key)
+        out[2 * pair] = (x0 << _WORD) | x1
+        if 2 * pair + 1 < n:
+            out[2 * pair + 1] = (x2 << _WORD) | x3
+
+
+@njit(inline="always")
+def to_unit(bits):
+    """A uniform number in the open interval (0, 1), from 64 bits."""
+    # By way of int64: the processor converts signed integers in one instruction, unsigned ones not.
+    return (float(np.int64(bits >> np.uint64(12))) + 0.5) * _TO_UNIT
+
+
+@njit
+def uniform(stream):
+    """A uniform draw from (0, 1); neither end can occur."""
+    return to_unit(next_bits(stream))

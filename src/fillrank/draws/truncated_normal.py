@@ -1,0 +1,84 @@
+"""Exact draws of a normal variable that is known to lie in an interval.
+
+The density is
+
+    p(x) = exp(-(x - mean)^2 / (2 sd^2)) / constant,    low <= x <= high,
+
+where low may be -inf and high +inf. The method is rejection, after C. P. Robert, "Simulation of
+truncated normal variables", Statistics and Computing 5 (1995) 121-125. In units of sd, let w be the
+width of the interval and a the distance from the mean to its nearer end, or low - mean (which is
+not positive) if the mean lies inside; and let alpha = (a + sqrt(a^2 + 4)) / 2. The proposal is
+
+    uniform         if the interval is narrow: w <= sqrt(2 pi) for a <= 0, else w <= 1.5 / alpha;
+    the normal      if it is wide, and a <= 0.45;
+    exponential     if it is wide, and a > 0.45: from the nearer end outwards, at rate alpha.
+
+One-sided intervals are wide. Outside the bulk everything is measured from the nearer end, never
+from the mean: so a draw keeps all its digits even 10^10 sd out in the tail.
+"""
+
+import math
+
+from numba import njit
+
+from fillrank.draws.normal import normal
+from fillrank.draws.streams import uniform
+
+_NEAR = 0.45
+_NARROW_INSIDE = math.sqrt(2.0 * math.pi)
+_NARROW_OUTSIDE = 1.5
+
+
+@njit
+def _by_uniform(stream, a, width):
+    """The place of the draw in its interval: 0 is the nearer end, 1 the farther."""
+    peak = max(a, 0.0)
+    while True:
+        place = uniform(stream)
+        t = place * width
+        # ((a + t)^2 - peak^2) / 2 as a product: for large a the difference would be noise.
+        if uniform(stream) < math.exp(-0.5 * ((a - peak) + t) * ((a + peak) + t)):
+            return place
+
+
+@njit
+def _by_normal(stream, mean, sd, low, high):
+    """The draw itself."""
+    while True:
+        x = mean + sd * normal(stream)
+        # Asked this way round, a NaN mean or sd comes out as NaN and not as an endless loop.
+        if not (x < low or x > high):
+            return x
+
+
+@njit
+def _by_exponential(stream, alpha, width):
+    """The distance of the draw from the nearer end, in units of sd."""
+    while True:
+        e = -math.log(uniform(stream))
+        t = e / alpha
+        # Robert's exp(-(a + t - alpha)^2 / 2), where alpha - a = 1 / alpha.
+        short = (e - 1.0) / alpha
+        if t <= width and uniform(stream) < math.exp(-0.5 * short * short):
+            return t
+
+
+@njit
+def truncated_normal(stream, mean, sd, low, high):
+    """A draw from N(mean, sd^2) given that it lies in [low, high]."""
+    if low == high:
+        return low
+    near, far = (high, low) if mean > high else (low, high)
+    a = (mean - high) / sd if mean > high else (low - mean) / sd
+    width = (high - low) / sd
+    # For tiny sd, a and alpha can be inf: the exponential is then 0, and the draw the nearer end.
+    alpha = 0.5 * (a + math.sqrt(a * a + 4.0))
+    narrow = width <= _NARROW_INSIDE if a <= 0.0 else width * alpha <= _NARROW_OUTSIDE
+    if narrow:
+        x = near + _by_uniform(stream, a, width) * (far - near)
+    elif a > _NEAR:
+        x = near + math.copysign(sd, far - near) * _by_exponential(stream, alpha, width)
+    else:
+        return _by_normal(stream, mean, sd, low, high)
+    # Rounding may step over an end.
+    return min(max(x, low), high)

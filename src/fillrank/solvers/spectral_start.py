@@ -1,0 +1,164 @@
+r"""Where a chain starts: effects by shrunken means, then the factors that stand above the noise.
+
+The factors come from a few steps of SoftImpute (Mazumder, Hastie and Tibshirani 2010) at the universal
+threshold lambda = sigma (sqrt(m p) + sqrt(n p)), with p the share of observed entries: the largest
+singular value that noise of variance sigma^2 on a random mask has. sigma is estimated again from the
+residual at each step. What stands above lambda is kept, shrunk by a little less than lambda.
+"""
+
+import math
+
+import numpy as np
+
+from fillrank.data.entries import Entries
+from fillrank.kernels.products import product, residual
+from fillrank.kernels.workers import Workers
+from fillrank.samplers.state import Data, Effect, Options, Start
+
+_STEPS = 15
+# The share of lambda by which singular values are shrunk, and how many more of them are computed than
+# kept, so that the subspace iteration is accurate for those.
+_SHRINK = 0.9
+_SPARE = 10
+_SMALLEST_VARIANCE = 1e-6
+
+
+def shrunken_means(entries: Entries, noise: float, law: Effect) -> tuple[np.ndarray, Effect]:
+    """The effects of rows with residuals N(effect, noise) and effects N(law), and the law again.
+
+    One step of EM: posterior means of the effects, then the mean and variance that they imply.
+    """
+    n = np.diff(entries.pointers)
+    sums = np.add.reduceat(np.append(entries.values, 0.0), entries.pointers[:-1])
+    sums[n == 0] = 0.0  # reduceat gives an empty row its neighbour's value
+    variance = 1.0 / (n / noise + 1.0 / law.variance)
+    effects = variance * (sums / noise + law.mean / law.variance)
+    mean = float(effects.mean())
+    spread = float(np.mean((effects - mean) ** 2 + variance))
+    return effects, Effect(mean, max(spread, _SMALLEST_VARIANCE))
+
+
+def _start_effects(data: Data, options: Options) -> tuple[list[np.ndarray], list[Effect]]:
+    """Effects of both sides by alternating ``shrunken_means``; zeros where a side has none."""
+    sides = (data.rows, data.columns)
+    has = (options.row_effects, options.column_effects)
+    effects = [np.zeros(side.pointers.size - 1) for side in sides]
+    laws = [Effect(0.0, 0.1), Effect(0.0, 0.1)]
+    values = [side.values.astype(np.float64) for side in sides]
+    for _ in range(10 if any(has) else 0):
+        for a, b in ((1, 0), (0, 1)):
+            if not has[a]:
+                continue
+            others = sides[a]._replace(values=values[a] - effects[b][sides[a].indices])
+            own = np.repeat(effects[a], np.diff(sides[a].pointers))
+            noise = max(float(np.mean((others.values - own) ** 2)), _SMALLEST_VARIANCE)
+            effects[a], laws[a] = shrunken_means(others, noise, laws[a])
+    return effects, laws
+
+
+def detection_level(shape: tuple[int, int], n_entries: int, noise_variance: float) -> float:
+    """The singular value of Z below which noise hides it: sigma (m n)^(1/4) / sqrt(p).
+
+    Below this level the leading singular vectors of the data say nothing about those of Z (the phase
+    transition of Baik, Ben Arous and Peche 2005, for a mask that keeps each entry with probability p).
+    """
+    m, n = shape
+    return math.sqrt(noise_variance) * (m * n) ** 0.25 * math.sqrt(m * n / n_entries)
+
+
+def _soft_impute(
+    data: Data, max_rank: int, workers: Workers, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """(U, s, V, mean squared residual) after the steps described at the top."""
+    m, n = data.shape
+    p = data.n_entries / (m * n)
+    edge = math.sqrt(m * p) + math.sqrt(n * p)
+    k = min(max_rank + _SPARE, m, n)
+    dtype = data.rows.values.dtype
+    left, right = np.zeros((m, 0), dtype), np.zeros((n, 0), dtype)
+    Q = rng.standard_normal((n, k)).astype(dtype)
+    U, s, V = left, np.zeros(0), right
+    for step in range(_STEPS):
+        by_row = residual(data.rows, left, right, workers)
+        by_column = residual(data.columns, right, left, workers)
+        threshold = math.sqrt(float(np.mean(by_row.values.astype(np.float64) ** 2))) * edge
+        # Subspace iteration for W = residual + left right^T, from the last step's subspace.
+        for _ in range(3 if step == 0 else 1):
+            Y = np.linalg.qr(product(by_row, Q, workers) + left @ (right.T @ Q))[0]
+            Q = np.linalg.qr(product(by_column, Y, workers) + right @ (left.T @ Y))[0]
+        P, w, T = np.linalg.svd(
+            product(by_row, Q, workers) + left @ (right.T @ Q), full_matrices=False
+        )
+        Q = Q @ T.T
+        q = min(int(np.sum(w > threshold)), max_rank)
+        U, s, V = P[:, :q], w[:q] - _SHRINK * threshold, Q[:, :q]
+        left, right = (U * s).astype(dtype), V
+    last = residual(data.rows, left, right, workers).values.astype(np.float64)
+    return U, s, V, float(np.mean(last**2))
+
+
+def _without(data: Data, effects: list[np.ndarray]) -> Data:
+    """The data less the effects of both sides."""
+    dtype = data.rows.values.dtype
+
+    def less(entries: Entries, own: np.ndarray, other: np.ndarray) -> Entries:
+        both = np.repeat(own, np.diff(entries.pointers)) + other[entries.indices]
+        return entries._replace(values=(entries.values - both).astype(dtype))
+
+    return Data(less(data.rows, *effects), less(data.columns, *effects[::-1]))
+
+
+# A component this far above the detection level counts as found beyond doubt.
+_CLEAR = 1.0
+_USUAL_RANK = 30
+# The noise variance at a random start, as a share of the data's: with all of it the chain would take
+# the signal for noise and stay at Z = 0.
+_RANDOM_NOISE = 0.24
+
+
+def spectral_start(
+    data: Data, max_rank: int | None, options: Options, workers: Workers, seed: int
+) -> Start:
+    """Estimate effects and factors. With ``max_rank=None``, 30 components or 10 more than are clear.
+
+    30 leaves room for the many weak factors of ratings; a table with more than 20 factors that stand
+    clear of the noise gets more.
+    """
+    m, n = data.shape
+    effects, laws = _start_effects(data, options)
+    rest = _without(data, effects)
+    rng = np.random.default_rng(seed)
+    rank = min(max_rank or _USUAL_RANK, m, n)
+    while True:
+        U, s, V, noise = _soft_impute(rest, rank, workers, rng)
+        clear = int(np.sum(s > _CLEAR * detection_level((m, n), data.n_entries, noise)))
+        if max_rank is not None or clear + _SPARE <= rank or rank == min(m, n):
+            break
+        rank = min(2 * rank, m, n)
+    if max_rank is None:
+        rank = min(max(_USUAL_RANK, clear + _SPARE), m, n)
+    return Start(*effects, *laws, U[:, :rank], s[:rank], V[:, :rank], noise, max_rank or rank)
+
+
+def random_start(
+    data: Data, max_rank: int | None, options: Options, workers: Workers, seed: int
+) -> Start:
+    """Random factors at the edge of the noise: no help from the data, for comparison."""
+    m, n = data.shape
+    rng = np.random.default_rng(seed)
+    r = max_rank or min(_USUAL_RANK, m, n)
+    p = data.n_entries / (m * n)
+    U, V = rng.uniform(-1, 1, (m, r)), rng.uniform(-1, 1, (n, r))
+    s = np.full(r, math.sqrt(m * p) + math.sqrt(n * p))
+    law = Effect(0.0, 0.1)
+    return Start(
+        np.zeros(m),
+        np.zeros(n),
+        law,
+        law,
+        U / np.linalg.norm(U, axis=0),
+        s,
+        V / np.linalg.norm(V, axis=0),
+        _RANDOM_NOISE,
+        r,
+    )
