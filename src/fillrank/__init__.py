@@ -1,1 +1,56 @@
-"""fillrank."""
+"""Fill in the missing entries of a matrix, with honest uncertainty and no tuning."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fillrank.data import datasets
+    from fillrank.data.observations import Observations
+    from fillrank.data.readers import read
+    from fillrank.data.synthetic import synthetic
+    from fillrank.errors import ConvergenceWarning, FillrankError
+    from fillrank.estimators.gasr import GASR
+    from fillrank.estimators.score import score
+    from fillrank.report import plot
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "GASR",
+    "ConvergenceWarning",
+    "FillrankError",
+    "Observations",
+    "datasets",
+    "plot",
+    "read",
+    "score",
+    "synthetic",
+]
+
+# Names are fetched from their modules when they are first used: numba and scikit-learn take a second
+# to import, and a reader of tables need not wait for them.
+_MODULES = {"datasets": "fillrank.data.datasets", "plot": "fillrank.report.plot"}
+_HOMES = {
+    "ConvergenceWarning": "fillrank.errors",
+    "FillrankError": "fillrank.errors",
+    "GASR": "fillrank.estimators.gasr",
+    "Observations": "fillrank.data.observations",
+    "read": "fillrank.data.readers",
+    "score": "fillrank.estimators.score",
+    "synthetic": "fillrank.data.synthetic",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value = import_module(_MODULES[name])
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

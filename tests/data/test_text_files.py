@@ -62,6 +62,11 @@ def test_line_ends_marks_and_blank_lines_do_not_matter(write, end, bom, last):
     assert as_dict(read(write(text))) == {(row, column): value for row, column, value in LONG}
 
 
+def test_byte_order_mark_is_no_part_of_a_name(write):
+    path = write("\ufeffwho,what,how\nAna,tea,5\n")
+    assert as_dict(read(path, row="who", column="what", value="how")) == {("Ana", "tea"): 5}
+
+
 def test_quotes_and_names_beyond_ascii(write):
     text = 'user,item,rating\n"Ana, the ""1st""",Käse,1\n"two\nlines",茶,2\n'
     assert as_dict(read(write(text))) == {('Ana, the "1st"', "Käse"): 1, ("two\nlines", "茶"): 2}

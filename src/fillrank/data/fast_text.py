@@ -29,7 +29,7 @@ def parse_long_fast(
     if len(table.text) < SMALL or not find_spec("pyarrow") or not _is_ordinary(table):
         return None
     columns = _read(table, {row: "int64", column: "int64", value: "float64"})
-    if columns is None or any(part.null_count for part in columns):
+    if columns is None:
         return None
     rows, names, values = (part.to_numpy() for part in columns)
     return number_names(rows, names, values)

@@ -140,8 +140,7 @@ def wide_table(frame: nw.DataFrame[Any]) -> WideTable:
 
 def _is_meant(index: Any) -> bool:
     """Say whether a pandas index names the rows, rather than counting them by default."""
-    counts = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
-    return not counts or index.name is not None
+    return not (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1)
 
 
 def _label_column(columns: list[nw.Series[Any]]) -> int | None:

@@ -56,7 +56,9 @@ def ball_rows(entries, own, other, d, noise_variance, address, squares):
         scaled[:] = own[i]
         for k in range(r):
             scaled[k] *= d[k]
-        gather(entries.indices[first:last], entries.values[first:last], scaled, other, tile, residual)
+        gather(
+            entries.indices[first:last], entries.values[first:last], scaled, other, tile, residual
+        )
         for k in range(r):
             v2, ve = square_and_product(tile[k], residual, n)
             old = float(own[i, k])

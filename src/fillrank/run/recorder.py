@@ -63,7 +63,9 @@ class Recorder:
         draws = tuple(Draw(*signal_factors(s), s.noise_variance) for s in step.states)
         r = step.states[0].d.size
         self._kept.append(draws)
-        self._spectra.append(np.array([singular_values(w.left[:, :r], w.right[:, :r]) for w in draws]))
+        self._spectra.append(
+            np.array([singular_values(w.left[:, :r], w.right[:, :r]) for w in draws])
+        )
         size = sum(w.left.nbytes + w.right.nbytes for w in draws)
         if len(self._kept) >= max(2, min(MOST_DRAWS // len(draws), MOST_BYTES // size)):
             self._kept, self._spectra = self._kept[1::2], self._spectra[1::2]

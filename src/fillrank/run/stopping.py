@@ -27,7 +27,9 @@ def added_error(probes: np.ndarray) -> float:
     length = n // per_chain
     if length == 0:
         return math.inf
-    batches = probes[:, n - per_chain * length :].reshape(chains * per_chain, length, p).mean(axis=1)
+    batches = (
+        probes[:, n - per_chain * length :].reshape(chains * per_chain, length, p).mean(axis=1)
+    )
     e = batches.var(axis=0, ddof=1).mean() / len(batches)
     v = probes.var(axis=(0, 1)).mean()
     return math.sqrt(1.0 + e / v) - 1.0 if v > 0 else 0.0

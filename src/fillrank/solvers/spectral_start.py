@@ -38,7 +38,9 @@ def shrunken_means(entries: Entries, noise: float, law: Effect) -> tuple[np.ndar
     return effects, Effect(mean, max(spread, _SMALLEST_VARIANCE))
 
 
-def _start_effects(data: Data, options: Options) -> tuple[list[np.ndarray], list[Effect]]:
+def _start_effects(
+    data: Data, options: Options
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[Effect, Effect]]:
     """Effects of both sides by alternating ``shrunken_means``; zeros where a side has none."""
     sides = (data.rows, data.columns)
     has = (options.row_effects, options.column_effects)
@@ -53,7 +55,7 @@ def _start_effects(data: Data, options: Options) -> tuple[list[np.ndarray], list
             own = np.repeat(effects[a], np.diff(sides[a].pointers))
             noise = max(float(np.mean((others.values - own) ** 2)), _SMALLEST_VARIANCE)
             effects[a], laws[a] = shrunken_means(others, noise, laws[a])
-    return effects, laws
+    return (effects[0], effects[1]), (laws[0], laws[1])
 
 
 def detection_level(shape: tuple[int, int], n_entries: int, noise_variance: float) -> float:
@@ -97,7 +99,7 @@ def _soft_impute(
     return U, s, V, float(np.mean(last**2))
 
 
-def _without(data: Data, effects: list[np.ndarray]) -> Data:
+def _without(data: Data, effects: tuple[np.ndarray, np.ndarray]) -> Data:
     """The data less the effects of both sides."""
     dtype = data.rows.values.dtype
 
@@ -117,7 +119,7 @@ _RANDOM_NOISE = 0.24
 
 
 def spectral_start(
-    data: Data, max_rank: int | None, options: Options, workers: Workers, seed: int
+    data: Data, max_rank: int | None, options: Options, workers: Workers, rng: np.random.Generator
 ) -> Start:
     """Estimate effects and factors. With ``max_rank=None``, 30 components or 10 more than are clear.
 
@@ -127,7 +129,6 @@ def spectral_start(
     m, n = data.shape
     effects, laws = _start_effects(data, options)
     rest = _without(data, effects)
-    rng = np.random.default_rng(seed)
     rank = min(max_rank or _USUAL_RANK, m, n)
     while True:
         U, s, V, noise = _soft_impute(rest, rank, workers, rng)
@@ -141,11 +142,10 @@ def spectral_start(
 
 
 def random_start(
-    data: Data, max_rank: int | None, options: Options, workers: Workers, seed: int
+    data: Data, max_rank: int | None, options: Options, workers: Workers, rng: np.random.Generator
 ) -> Start:
     """Random factors at the edge of the noise: no help from the data, for comparison."""
     m, n = data.shape
-    rng = np.random.default_rng(seed)
     r = max_rank or min(_USUAL_RANK, m, n)
     p = data.n_entries / (m * n)
     U, V = rng.uniform(-1, 1, (m, r)), rng.uniform(-1, 1, (n, r))

@@ -1,0 +1,258 @@
+"""GASR as a scikit-learn estimator: it checks, runs and keeps; the mathematics is in samplers/."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fillrank.data.checks import check_whole
+from fillrank.data.observations import Observations
+from fillrank.data.standard import standardise
+from fillrank.draws.streams import chain_key
+from fillrank.errors import ConvergenceWarning, InputError
+from fillrank.estimators.base import MatrixCompleter
+from fillrank.kernels.workers import Workers
+from fillrank.posterior.diagnostics import Diagnostics, diagnose
+from fillrank.posterior.posterior import Posterior, Units
+from fillrank.posterior.rank import most_probable, rank_probabilities
+from fillrank.run.chains import Chain, Sweep
+from fillrank.run.loop import AUTO_BURN_IN, AUTO_MOST_SWEEPS, Outcome, Plan, execute
+from fillrank.samplers import gasr, gasr_published
+from fillrank.samplers.state import Data, Frame, Options, State, init
+from fillrank.solvers.spectral_start import random_start, spectral_start
+
+_EFFECTS = (None, "mean", "rows", "columns", "both")
+_STARTS = {"spectral": spectral_start, "random": random_start}
+_LEADING = 5  # singular values that the diagnostics look at
+
+
+class GASR(MatrixCompleter):
+    """Bayesian matrix completion by adaptive relaxed spectral regularization.
+
+    Fills in the missing entries of a matrix as the sum of a low-rank matrix, row and column effects
+    and noise. It finds the rank, the noise level and all other settings by itself, and says how sure
+    it is of every entry.
+
+    Parameters
+    ----------
+    max_rank : int or "auto"
+        The most factors there can be; those that the data do not need are shrunk away.
+    n_sweeps : int or "auto"
+        Sweeps of the sampler. "auto" stops when more of them would not make predictions better.
+    burn_in : int or "auto"
+        Sweeps at the start that are not kept: half of ``n_sweeps`` by default, 100 if that is "auto".
+    n_chains : int
+        Independent chains. With two or more, convergence is judged by their agreement.
+    n_threads : int or None
+        None uses all processors. The result does not depend on it.
+    effects : {"both", "rows", "columns", "mean", None}
+        What is modelled beside the factors: an effect for each row, each column, both, only the
+        overall mean, or nothing.
+    centres : bool
+        Whether factors may have means of their own, as they do in ratings.
+    start : {"spectral", "random"}
+        Where the chains begin: at a spectral estimate, or at random.
+    dtype : {"float32", "float64"}
+    value_range : "auto", (low, high) or None
+        Predictions are kept within this range. "auto" finds it if the values are ratings.
+    random_state : int, RandomState or None
+        The same seed gives the same numbers, on any number of threads.
+    progress : bool
+        Show a bar in a terminal, or a line every ten seconds elsewhere.
+    sampler : {"mixture", "published"}
+        The engine's sampler, or the one of the paper; see `as_published`.
+
+    Attributes
+    ----------
+    rank_ : int
+        The most probable number of factors that stand above the noise.
+    rank_probabilities_ : dict
+        The posterior probability of each rank.
+    noise_variance_ : float
+    singular_values_ : ndarray
+        Posterior means of the singular values of the low-rank part, descending.
+    history_ : dict of ndarray
+        Traces (chains, sweeps) of residual variance, noise variance, a and b.
+    n_sweeps_ : int
+    stop_reason_ : str
+        Why the run ended.
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> observations, truth = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+    >>> model = fr.GASR(n_sweeps=100, random_state=0).fit(observations)
+    >>> model.rank_
+    2
+    >>> low, high = model.predict_interval([0, 1], [5, 5])
+    >>> bool(((low < truth[:2, 5]) & (truth[:2, 5] < high)).all())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        max_rank: int | Literal["auto"] = "auto",
+        n_sweeps: int | Literal["auto"] = "auto",
+        burn_in: int | Literal["auto"] = "auto",
+        n_chains: int = 1,
+        n_threads: int | None = None,
+        effects: Literal["both", "rows", "columns", "mean"] | None = "both",
+        centres: bool = True,
+        start: Literal["spectral", "random"] = "spectral",
+        dtype: Literal["float32", "float64"] = "float32",
+        value_range: Any = "auto",
+        random_state: Any = None,
+        progress: bool = True,
+        sampler: Literal["mixture", "published"] = "mixture",
+    ):
+        self.max_rank = max_rank
+        self.n_sweeps = n_sweeps
+        self.burn_in = burn_in
+        self.n_chains = n_chains
+        self.n_threads = n_threads
+        self.effects = effects
+        self.centres = centres
+        self.start = start
+        self.dtype = dtype
+        self.value_range = value_range
+        self.random_state = random_state
+        self.progress = progress
+        self.sampler = sampler
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> GASR:
+        """The method as the paper has it: its conditionals, start, schedule and averaging.
+
+        100 sweeps, all of them averaged, at most 30 factors, the overall mean removed. Settings can
+        be changed by name.
+        """
+        settings: dict[str, Any] = {
+            "sampler": "published",
+            "max_rank": 30,
+            "n_sweeps": 100,
+            "burn_in": 0,
+            "effects": "mean",
+            "centres": False,
+            "start": "random",
+        }
+        return cls(**(settings | changes))
+
+    def _fit(self, observations: Observations) -> None:
+        plan = self._plan()
+        options = self._options()
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        standard = standardise(observations, self.effects is not None, np.dtype(self.dtype))
+        data = Data(standard.rows, standard.columns)
+        with self._workers() as workers:
+            chains = self._first_chains(data, options, workers, seed)
+            outcome = execute(
+                chains, data, self._sweep(), plan, np.random.default_rng(seed), self.progress
+            )
+        self.observations_ = observations
+        units = Units(standard.location, standard.scale, self._value_range(observations))
+        self._keep(outcome, data, units)
+
+    def _options(self) -> Options:
+        _check_choice("effects", self.effects, _EFFECTS)
+        _check_choice("dtype", self.dtype, ("float32", "float64"))
+        _check_choice("start", self.start, tuple(_STARTS))
+        _check_choice("sampler", self.sampler, ("mixture", "published"))
+        published = self.sampler == "published"
+        if published and (self.centres or self.effects not in (None, "mean")):
+            raise InputError(
+                "the published sampler has no centres and no effects but the mean; got "
+                f"centres={self.centres!r}, effects={self.effects!r}. Use GASR.as_published()."
+            )
+        if self.n_threads is not None:
+            check_whole("n_threads", self.n_threads, 1)
+        return Options(
+            row_effects=self.effects in ("rows", "both"),
+            column_effects=self.effects in ("columns", "both"),
+            centres=bool(self.centres),
+        )
+
+    def _plan(self) -> Plan:
+        auto = self.n_sweeps == "auto"
+        most = AUTO_MOST_SWEEPS if auto else check_whole("n_sweeps", self.n_sweeps, 1)
+        if self.burn_in == "auto":
+            burn_in = AUTO_BURN_IN if auto else most // 2
+        else:
+            burn_in = check_whole("burn_in", self.burn_in, 0, most - 1)
+        n_adapt = most if self.sampler == "published" else burn_in
+        return Plan(most, burn_in, n_adapt, until_enough=auto)
+
+    def _first_chains(
+        self, data: Data, options: Options, workers: Workers, seed: int
+    ) -> list[Chain]:
+        n_chains = check_whole("n_chains", self.n_chains, 1)
+        max_rank = None if self.max_rank == "auto" else check_whole("max_rank", self.max_rank, 1)
+        dtype = np.dtype(self.dtype)
+
+        def first_state(chain: int) -> State:
+            rng = np.random.default_rng([seed, chain])
+            if self.sampler == "published":
+                return gasr_published.published_start(data, max_rank or 30, dtype, rng)
+            guess = _STARTS[self.start](data, max_rank, options, workers, rng)
+            return init(guess, dtype, rng)
+
+        return [
+            Chain(first_state(c), Frame(options, chain_key(seed, c), workers))
+            for c in range(n_chains)
+        ]
+
+    def _sweep(self) -> Sweep:
+        return gasr_published.sweep if self.sampler == "published" else gasr.sweep
+
+    def _value_range(self, observations: Observations) -> tuple[float, float] | None:
+        if self.value_range is None or self.value_range == "auto":
+            return observations.value_range() if self.value_range == "auto" else None
+        low, high = self.value_range
+        if not low < high:
+            raise InputError(f"value_range must be (low, high) with low < high, got {(low, high)}.")
+        return float(low), float(high)
+
+    def _keep(self, outcome: Outcome, data: Data, units: Units) -> None:
+        """Turn the record of a run into fitted attributes, in the data's units."""
+        recorder = outcome.recorder
+        draws, spectra = recorder.draws, recorder.spectra
+        noise = float(np.mean([draw.noise_variance for draw in draws]))
+        self.posterior_ = Posterior(draws, units)
+        self.rank_probabilities_ = rank_probabilities(spectra, data.shape, data.n_entries, noise)
+        self.rank_ = most_probable(self.rank_probabilities_)
+        self.singular_values_ = units.scale * spectra.mean(axis=(0, 1))
+        self.noise_variance_ = noise * units.scale**2
+        self.n_sweeps_ = outcome.n_sweeps
+        self.stop_reason_ = outcome.stop_reason
+        history = recorder.history()
+        self.history_ = {
+            "residual_variance": history["residual_variance"] * units.scale**2,
+            "noise_variance": history["noise_variance"] * units.scale**2,
+            "a": history["a"],
+            "b": history["b"] * units.scale,
+        }
+        self._recorder = recorder
+        if outcome.interrupted:
+            warnings.warn(
+                f"Fit {outcome.stop_reason}; {len(draws)} draws are kept.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def diagnostics(self) -> Diagnostics:
+        """R-hat and effective sample sizes of identified quantities, with a verdict."""
+        burn_in = self.n_sweeps_ - self._recorder.n_recorded
+        return diagnose(
+            self.history_["residual_variance"][:, burn_in:],
+            self._recorder.spectra,
+            self._recorder.probes,
+            n_leading=min(self.rank_, _LEADING),
+        )
+
+
+def _check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {allowed}, got {value!r} instead.")

@@ -1,0 +1,52 @@
+"""Scores of a fitted method on entries that it has not seen."""
+
+from typing import Any
+
+import numpy as np
+
+from fillrank.data.observations import Observations
+from fillrank.estimators.base import MatrixCompleter
+from fillrank.posterior.metrics import coverage, mae, nmae, rmse
+
+
+def score(test: Any, model: MatrixCompleter, level: float = 0.9) -> dict[str, float]:
+    """Compare a model's predictions with entries kept aside.
+
+    Parameters
+    ----------
+    test : Observations or table
+        Entries whose rows and columns the model knows.
+    model : fitted estimator
+    level : float
+        Of the intervals for new observations whose coverage is measured.
+
+    Returns
+    -------
+    dict
+        ``rmse``, ``mae``, ``nmae`` (the mean absolute error divided by the range of values);
+        ``rmse_rounded``, ``mae_rounded`` and ``nmae_rounded`` with predictions rounded to whole
+        numbers; ``coverage``, the share of entries within their intervals.
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(50, 40, rank=1, noise=0.1, missing=0.2, random_state=0)
+    >>> train, test = data.split(random_state=0)
+    >>> fr.score(test, fr.GASR(n_sweeps=60, random_state=0).fit(train))["rmse"] < 0.2
+    True
+    """
+    test = Observations.of(test)
+    predicted = model.predict(test.rows, test.columns)
+    low, high = model.predict_interval(test.rows, test.columns, level, kind="observation")
+    seen = model.observations_.values
+    value_range = model.posterior_.units.value_range or (float(seen.min()), float(seen.max()))
+    rounded = np.rint(predicted)
+    return {
+        "rmse": rmse(test.values, predicted),
+        "mae": mae(test.values, predicted),
+        "nmae": nmae(test.values, predicted, value_range),
+        "rmse_rounded": rmse(test.values, rounded),
+        "mae_rounded": mae(test.values, rounded),
+        "nmae_rounded": nmae(test.values, rounded, value_range),
+        "coverage": coverage(test.values, low, high),
+    }

@@ -1,0 +1,80 @@
+"""Has the run converged? R-hat and effective sample sizes of quantities that are identified."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+# Vehtari et al. (2021) ask for R-hat below 1.01 before a draw is reported. Predictions are means over
+# many weakly identified factors, and are steady long before every singular value is.
+LARGEST_RHAT = 1.1
+SMALLEST_ESS = 50
+_FEWEST_DRAWS = 8
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """R-hat and effective sample size by quantity; `print` shows a table.
+
+    ``rhat`` and ``ess`` map the names of quantities to numbers: ``residual_variance``, the leading
+    singular values, and ``prediction (median)`` and ``prediction (worst 5%)`` over cells chosen at
+    random. A quantity that never moved has R-hat 1.
+    """
+
+    rhat: dict[str, float]
+    ess: dict[str, float]
+    n_draws: int
+    n_chains: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the predictions can be trusted as means over the posterior."""
+        return (
+            self.rhat["prediction (median)"] < LARGEST_RHAT
+            and self.ess["prediction (median)"] >= SMALLEST_ESS
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{'quantity':<26}{'R-hat':>8}{'ESS':>10}"]
+        lines += [f"{name:<26}{self.rhat[name]:>8.3f}{self.ess[name]:>10.0f}" for name in self.rhat]
+        lines.append(f"{self.n_draws} draws in {self.n_chains} chain(s)")
+        return "\n".join(lines)
+
+
+def _judge(trace: np.ndarray) -> tuple[float, float]:
+    """(R-hat, ESS) of a trace (chains, draws)."""
+    if np.ptp(trace) == 0.0:
+        return 1.0, float(trace.size)
+    if trace.shape[1] < _FEWEST_DRAWS:
+        return math.inf, float("nan")
+    # Imported late: it costs a quarter of the package's import time.
+    from arviz_stats.base import array_stats
+
+    if len(trace) == 1:  # a single chain is judged by the agreement of its halves
+        half = trace.shape[1] // 2
+        trace = trace[0, -2 * half :].reshape(2, half)
+    rhat = array_stats.rhat(trace, chain_axis=0, draw_axis=1)
+    ess = array_stats.ess(trace, chain_axis=0, draw_axis=1, method="mean")
+    return float(rhat), float(ess)
+
+
+def diagnose(
+    residual_variance: np.ndarray, spectra: np.ndarray, probes: np.ndarray, n_leading: int
+) -> Diagnostics:
+    """Judge traces (chains, draws), (chains, draws, r) and (chains, draws, probes).
+
+    ``n_leading`` says how many singular values to look at.
+    """
+    judged = {"residual_variance": _judge(residual_variance)}
+    for k in range(n_leading):
+        judged[f"singular_value {k + 1}"] = _judge(spectra[..., k])
+    each = np.array([_judge(probes[..., p]) for p in range(probes.shape[-1])])
+    rhat, ess = each[:, 0], each[:, 1]
+    judged["prediction (median)"] = float(np.median(rhat)), float(np.median(ess))
+    judged["prediction (worst 5%)"] = float(np.quantile(rhat, 0.95)), float(np.quantile(ess, 0.05))
+    return Diagnostics(
+        {name: value[0] for name, value in judged.items()},
+        {name: value[1] for name, value in judged.items()},
+        n_draws=probes.shape[1],
+        n_chains=probes.shape[0],
+    )

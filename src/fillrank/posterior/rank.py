@@ -1,0 +1,33 @@
+"""How many factors there are: from the singular values of Z, which are identified.
+
+A draw's rank is the number of singular values of its low-rank part above the level at which noise
+would hide them. Components have no identity of their own: they can share a factor or swap places.
+"""
+
+import numpy as np
+
+from fillrank.solvers.spectral_start import detection_level
+
+# Below this share of the largest, single precision sees nothing.
+_SMALLEST_SHARE = 1e-5
+
+
+def rank_probabilities(
+    spectra: np.ndarray, shape: tuple[int, int], n_entries: int, noise_variance: float
+) -> dict[int, float]:
+    """The share of draws at each rank, in ascending order of rank.
+
+    Parameters
+    ----------
+    spectra : array (chains, draws, r)
+        Singular values of the draws, in the units of ``noise_variance``.
+    """
+    level = detection_level(shape, n_entries, noise_variance)
+    floor = np.maximum(level, _SMALLEST_SHARE * spectra.max(axis=-1, keepdims=True, initial=0.0))
+    ranks, counts = np.unique((spectra > floor).sum(axis=-1), return_counts=True)
+    return {int(k): float(c / counts.sum()) for k, c in zip(ranks, counts, strict=True)}
+
+
+def most_probable(probabilities: dict[int, float]) -> int:
+    """The rank with the largest probability; the smaller one of equals."""
+    return max(probabilities, key=lambda k: (probabilities[k], -k))
