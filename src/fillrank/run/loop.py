@@ -10,9 +10,11 @@ from fillrank.run.recorder import Recorder
 from fillrank.run.stopping import ENOUGH, added_error
 from fillrank.samplers.state import Data
 
-# With n_sweeps="auto": the burn-in, the most sweeps in all, how often to ask whether it is enough,
-# and the fewest draws on which that question makes sense.
-AUTO_BURN_IN = 100
+# The burn-in unless the user says otherwise. It is also how long Monte Carlo EM goes on, and on ratings
+# a longer one is worse: EM slowly lowers sigma^2 as spare components fill with noise (docs/defaults.md).
+AUTO_BURN_IN = 50
+# With n_sweeps="auto": the most sweeps in all, how often to ask whether it is enough, and the fewest
+# draws on which that question makes sense.
 AUTO_MOST_SWEEPS = 2000
 _ASK_EVERY = 25
 _FEWEST_DRAWS = 100
@@ -43,7 +45,7 @@ def execute(
     chains: list[Chain], data: Data, sweep: Sweep, plan: Plan, rng: np.random.Generator, show: bool
 ) -> Outcome:
     """Run the chains by the plan. Ctrl-C ends the run and keeps what has been sampled."""
-    recorder = Recorder(data, plan.burn_in, rng)
+    recorder = Recorder(data, chains[0].frame.options, plan.burn_in, rng)
     last: Step | None = None
     interrupted = False
     reason = f"all {plan.n_sweeps} sweeps done"

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 # By default a run ends when the draws enlarge the error by less than this.
-ENOUGH = 0.005
+ENOUGH = 0.0025
 _BATCHES = 10
 
 

@@ -68,10 +68,31 @@ def detection_level(shape: tuple[int, int], n_entries: int, noise_variance: floa
     return math.sqrt(noise_variance) * (m * n) ** 0.25 * math.sqrt(m * n / n_entries)
 
 
+def _noise_variance(
+    rows: Entries, U: np.ndarray, w: np.ndarray, s: np.ndarray, V: np.ndarray, workers: Workers
+) -> float:
+    """The noise that a fit leaves, for singular values w that were shrunk to s.
+
+    The residual of the shrunken fit still holds part of the signal. Where the entries far outnumber
+    the q (m + n - q) parameters of the fit, the one that is not shrunk gives the noise without that
+    part. The smaller of the two is taken: a component too many dies, one too few is slow to be born.
+    """
+
+    def mean_square(singular_values: np.ndarray, freedom: int) -> float:
+        left = (U * singular_values).astype(rows.values.dtype)
+        e = residual(rows, left, V, workers).values.astype(np.float64)
+        return float(e @ e) / freedom
+
+    n, q = rows.values.size, w.size
+    freedom = n - q * (U.shape[0] + V.shape[0] - q)
+    shrunken = mean_square(s, n)
+    return shrunken if freedom < 0.5 * n else min(shrunken, mean_square(w, freedom))
+
+
 def _soft_impute(
     data: Data, max_rank: int, workers: Workers, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """(U, s, V, mean squared residual) after the steps described at the top."""
+    """(U, s, V, noise variance) after the steps described at the top."""
     m, n = data.shape
     p = data.n_entries / (m * n)
     edge = math.sqrt(m * p) + math.sqrt(n * p)
@@ -80,10 +101,10 @@ def _soft_impute(
     left, right = np.zeros((m, 0), dtype), np.zeros((n, 0), dtype)
     Q = rng.standard_normal((n, k)).astype(dtype)
     U, s, V = left, np.zeros(0), right
+    noise = _noise_variance(data.rows, U, s, s, V, workers)
     for step in range(_STEPS):
         by_row = residual(data.rows, left, right, workers)
         by_column = residual(data.columns, right, left, workers)
-        threshold = math.sqrt(float(np.mean(by_row.values.astype(np.float64) ** 2))) * edge
         # Subspace iteration for W = residual + left right^T, from the last step's subspace.
         for _ in range(3 if step == 0 else 1):
             Y = np.linalg.qr(product(by_row, Q, workers) + left @ (right.T @ Q))[0]
@@ -92,11 +113,12 @@ def _soft_impute(
             product(by_row, Q, workers) + left @ (right.T @ Q), full_matrices=False
         )
         Q = Q @ T.T
+        threshold = math.sqrt(noise) * edge
         q = min(int(np.sum(w > threshold)), max_rank)
         U, s, V = P[:, :q], w[:q] - _SHRINK * threshold, Q[:, :q]
         left, right = (U * s).astype(dtype), V
-    last = residual(data.rows, left, right, workers).values.astype(np.float64)
-    return U, s, V, float(np.mean(last**2))
+        noise = _noise_variance(data.rows, U, w[:q], s, V, workers)
+    return U, s, V, noise
 
 
 def _without(data: Data, effects: tuple[np.ndarray, np.ndarray]) -> Data:

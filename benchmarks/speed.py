@@ -1,0 +1,169 @@
+"""How near a half-sweep is to the arithmetic that it cannot do without, and what threads bring.
+
+    python benchmarks/speed.py [--data FOLDER]
+
+On MovieLens 1M (or, without --data, on random entries of its shape) at rank 30, with row and column
+effects. Everything is measured in turns in one run and printed as ratios of medians:
+
+- bare: the gathers and multiply-adds of the half-sweep, with a fixed step in place of a draw;
+- component by component: the same conditionals the usual way, one pass over all entries for each
+  component with the residuals kept in memory;
+- one thread against two.
+"""
+
+import argparse
+import math
+import time
+
+import numpy as np
+from numba import njit
+
+import fillrank as fr
+from fillrank.data.standard import standardise
+from fillrank.draws.normal import normal
+from fillrank.draws.streams import chain_key, seek, start_stream
+from fillrank.kernels.gaussian_rows import (
+    REASSOCIATE,
+    Address,
+    Prior,
+    add_multiple,
+    gather,
+    gaussian_rows,
+    longest_row,
+    square_and_product,
+)
+from fillrank.kernels.workers import Workers
+
+RANK = 30
+WIDTH = RANK + 2
+NOISE = 0.5
+
+
+@njit(nogil=True)
+def bare_rows(entries, own, other, free, squares, start, stop):
+    """The half-sweep without draws: what any method of its cost must do."""
+    longest = longest_row(entries.pointers, start, stop)
+    tile = np.empty((own.shape[1], longest), dtype=own.dtype)
+    residual = np.empty(longest, dtype=own.dtype)
+    for i in range(start, stop):
+        first, last = entries.pointers[i], entries.pointers[i + 1]
+        n = last - first
+        gather(
+            entries.indices[first:last], entries.values[first:last], own[i], other, tile, residual
+        )
+        for k in range(free):
+            c, s = square_and_product(tile[k], residual, n)
+            step = own.dtype.type(1e-3) * s / (c + own.dtype.type(1.0))
+            own[i, k] += step
+            add_multiple(residual, -step, tile[k], n)
+        squares[i] = square_and_product(residual, residual, n)[0]
+
+
+@njit(nogil=True, fastmath=REASSOCIATE)
+def by_component(entries, own, other, prior, noise_variance, address, residual):
+    """The yardstick: component by component over all entries, residuals in memory."""
+    stream = start_stream(address.key, address.sweep, address.purpose)
+    for p in range(prior.free.size):
+        k = prior.free[p]
+        for i in range(own.shape[0]):
+            first, last = entries.pointers[i], entries.pointers[i + 1]
+            c = own.dtype.type(0)
+            s = own.dtype.type(0)
+            for t in range(first, last):
+                f = other[entries.indices[t], k]
+                c += f * f
+                s += f * residual[t]
+            shrink = noise_variance * prior.precision[p]
+            P = c + shrink
+            old = own[i, k]
+            seek(stream, i, p)
+            mean = (s + c * old + shrink * prior.mean[p]) / P
+            own[i, k] = mean + math.sqrt(noise_variance / P) * normal(stream)
+            step = old - own[i, k]
+            for t in range(first, last):
+                residual[t] += step * other[entries.indices[t], k]
+
+
+def random_ratings():
+    """Random entries of the shape of MovieLens 1M, with rows of very different lengths."""
+    rng = np.random.default_rng(0)
+    rows = (6040 * rng.random(1_000_000) ** 2).astype(np.int64)
+    columns = (3706 * rng.random(1_000_000) ** 2).astype(np.int64)
+    cells = np.unique(rows * 3706 + columns)
+    return fr.Observations.from_triplets(
+        cells // 3706, cells % 3706, rng.standard_normal(cells.size)
+    )
+
+
+def jobs(data):
+    """The functions to time, each a sweep of both sides."""
+    standard = standardise(data, True, np.dtype(np.float32))
+    sides = (standard.rows, standard.columns)
+    rng = np.random.default_rng(0)
+    blocks = [
+        0.1 * rng.standard_normal((side.pointers.size - 1, WIDTH)).astype(np.float32)
+        for side in sides
+    ]
+    prior = Prior(np.arange(RANK + 1), np.zeros(RANK + 1), np.full(RANK + 1, 10.0))
+    address = Address(chain_key(0, 0), 1, 0)
+    squares = [np.empty(len(block)) for block in blocks]
+    residuals = [side.values.copy() for side in sides]
+    one, two = Workers(1), Workers(2)
+
+    def half_sweeps(workers):
+        for side, own, other, out in zip(sides, blocks, blocks[::-1], squares, strict=True):
+            copy = own.copy()
+
+            def work(start, stop, side=side, copy=copy, other=other, out=out):
+                gaussian_rows(side, copy, other, prior, NOISE, address, out, start, stop)
+
+            workers.for_rows(work, side.pointers)
+
+    def bare():
+        for side, own, other, out in zip(sides, blocks, blocks[::-1], squares, strict=True):
+            bare_rows(side, own.copy(), other, RANK + 1, out, 0, len(own))
+
+    def components():
+        for side, own, other, e in zip(sides, blocks, blocks[::-1], residuals, strict=True):
+            by_component(side, own.copy(), other, prior, NOISE, address, e.copy())
+
+    return {
+        "sweep, one thread": lambda: half_sweeps(one),
+        "bare, one thread": bare,
+        "component by component, one thread": components,
+        "sweep, two threads": lambda: half_sweeps(two),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="folder with ratings.dat of MovieLens 1M")
+    parser.add_argument("--repeats", type=int, default=15)
+    arguments = parser.parse_args()
+    if arguments.data:
+        data, _ = fr.datasets.load("ml-1m", path=arguments.data).split(0.2, random_state=0)
+    else:
+        data = random_ratings()
+    print(data)
+    work = jobs(data)
+    for job in work.values():
+        job()
+    times = {name: [] for name in work}
+    for _ in range(arguments.repeats):
+        for name, job in work.items():
+            started = time.perf_counter()
+            job()
+            times[name].append(time.perf_counter() - started)
+    median = {name: float(np.median(each)) for name, each in times.items()}
+    for name, each in times.items():
+        low, high = np.quantile(each, [0.1, 0.9])
+        print(f"{name:<36} {1e3 * median[name]:7.1f} ms  ({1e3 * low:.1f} to {1e3 * high:.1f})")
+    sweep = median["sweep, one thread"]
+    print(f"sweep / bare                   {sweep / median['bare, one thread']:.2f}")
+    component = median["component by component, one thread"]
+    print(f"component by component / sweep {component / sweep:.2f}")
+    print(f"one thread / two threads       {sweep / median['sweep, two threads']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
