@@ -9,11 +9,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from fillrank.data.checks import check_real
+from fillrank.data.matrices import dense_matrix
 from fillrank.data.observations import Observations
 from fillrank.data.tables import is_table, to_long, to_wide
-from fillrank.errors import InputError, UnknownNameError
+from fillrank.errors import InputError
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.fold_in import complete_rows
 from fillrank.posterior.posterior import Kind, Posterior
@@ -54,6 +56,8 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             elif reset:
                 self.n_features_in_ = observations.shape[1]
             return observations
+        if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
+            X = dense_matrix(X)
         return Observations.of(
             validate_data(
                 self, X, accept_sparse=True, dtype=np.float64, ensure_all_finite=False, reset=reset
@@ -61,10 +65,15 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
 
     def _columns_of(self, observations: Observations) -> np.ndarray:
-        """Where the columns of another table stand in the one that was fitted."""
-        if observations.shape[1] == self.n_features_in_ and observations.origin.layout in (
-            "matrix", "sparse", "wide",
-        ):  # fmt: skip
+        """Where the columns of another table stand in the one that was fitted.
+
+        By name; or by position, if one of the two has no names and they are as many.
+        """
+        nameless = {"matrix", "sparse"} & {
+            observations.origin.layout,
+            self.observations_.origin.layout,
+        }
+        if nameless and observations.shape[1] == self.n_features_in_:
             return np.arange(self.n_features_in_)
         return self.observations_.column_positions(observations.column_labels)
 
@@ -123,7 +132,7 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         low, high : ndarray
         """
-        check_real("level", level, "above 0 and below 1", lambda v: 0 < v < 1)
+        _check_level(level)
         if kind not in ("signal", "observation"):
             raise InputError(f"kind must be 'signal' or 'observation', got {kind!r} instead.")
         i, j = self._positions(rows, columns)
@@ -150,6 +159,11 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             ``lower`` and ``upper`` if there is a level.
         """
         check_is_fitted(self)
+        if level is not None:
+            _check_level(level)
+        return self._missing(level)
+
+    def _missing(self, level: float | None) -> Iterator[Any]:
         data = self.observations_
         n_rows, n_columns = data.shape
         at_once = max(1, _CELLS_AT_ONCE // n_columns)
@@ -193,21 +207,30 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _signal(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        if np.ndim(X) == 0 or isinstance(X, str):
-            raise UnknownNameError(
+        if not (isinstance(X, Observations) or is_table(X)) and np.ndim(X) == 0:
+            raise InputError(
                 "predict takes rows and columns; only rows came. Give both, or a whole table."
             )
         return self._complete(self._judge(X, reset=False))
 
     def _complete(self, observations: Observations) -> np.ndarray:
         columns = self._columns_of(observations)
-        return complete_rows(self.posterior_, observations.by_row(), columns)
+        with one_blas_thread():
+            return complete_rows(self.posterior_, observations.by_row(), columns)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
+
+
+def one_blas_thread() -> Any:
+    """Linear algebra on one thread, for as long as the context lasts.
+
+    Blocks of 30 columns or so are faster that way, and many times so on a busy machine.
+    """
+    return threadpool_limits(1, user_api="blas")
 
 
 def available_threads(n_threads: int | None) -> int:
@@ -217,6 +240,10 @@ def available_threads(n_threads: int | None) -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _check_level(level: Any) -> None:
+    check_real("level", level, "above 0 and below 1", lambda v: 0 < v < 1)
 
 
 def _filled(observations: Observations, matrix: np.ndarray) -> Any:

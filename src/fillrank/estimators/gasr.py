@@ -13,13 +13,14 @@ from fillrank.data.observations import Observations
 from fillrank.data.standard import standardise
 from fillrank.draws.streams import chain_key
 from fillrank.errors import ConvergenceWarning, InputError
-from fillrank.estimators.base import MatrixCompleter
+from fillrank.estimators.base import MatrixCompleter, one_blas_thread
 from fillrank.kernels.workers import Workers
-from fillrank.posterior.diagnostics import Diagnostics, diagnose
+from fillrank.posterior.diagnostics import Diagnostics, complaint, diagnose
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.posterior.rank import most_probable, rank_probabilities
 from fillrank.run.chains import Chain, Sweep
 from fillrank.run.loop import AUTO_BURN_IN, AUTO_MOST_SWEEPS, Outcome, Plan, execute
+from fillrank.run.recorder import Draw
 from fillrank.samplers import gasr, gasr_published
 from fillrank.samplers.state import Data, Frame, Options, State, init
 from fillrank.solvers.spectral_start import random_start, spectral_start
@@ -43,7 +44,8 @@ class GASR(MatrixCompleter):
     n_sweeps : int or "auto"
         Sweeps of the sampler. "auto" stops when more of them would not make predictions better.
     burn_in : int or "auto"
-        Sweeps at the start that are not kept: half of ``n_sweeps`` by default, 100 if that is "auto".
+        Sweeps at the start that are not kept, and that settle the noise level and the other
+        hyperparameters: 50 by default, or half of ``n_sweeps`` if that is less.
     n_chains : int
         Independent chains. With two or more, convergence is judged by their agreement.
     n_threads : int or None
@@ -58,7 +60,7 @@ class GASR(MatrixCompleter):
     dtype : {"float32", "float64"}
     value_range : "auto", (low, high) or None
         Predictions are kept within this range. "auto" finds it if the values are ratings.
-    random_state : int, RandomState or None
+    random_state : int, RandomState, Generator or None
         The same seed gives the same numbers, on any number of threads.
     progress : bool
         Show a bar in a terminal, or a line every ten seconds elsewhere.
@@ -68,12 +70,13 @@ class GASR(MatrixCompleter):
     Attributes
     ----------
     rank_ : int
-        The most probable number of factors that stand above the noise.
+        The most probable number of factors, beside the effects, that stand above the noise.
     rank_probabilities_ : dict
         The posterior probability of each rank.
     noise_variance_ : float
     singular_values_ : ndarray
-        Posterior means of the singular values of the low-rank part, descending.
+        Posterior means of the singular values of the low-rank part, descending. With effects, the
+        part is first centred by rows, columns or both: what is constant there may be an effect.
     history_ : dict of ndarray
         Traces (chains, sweeps) of residual variance, noise variance, a and b.
     n_sweeps_ : int
@@ -84,7 +87,7 @@ class GASR(MatrixCompleter):
     --------
     >>> import fillrank as fr
     >>> observations, truth = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
-    >>> model = fr.GASR(n_sweeps=100, random_state=0).fit(observations)
+    >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(observations)
     >>> model.rank_
     2
     >>> low, high = model.predict_interval([0, 1], [5, 5])
@@ -144,17 +147,18 @@ class GASR(MatrixCompleter):
     def _fit(self, observations: Observations) -> None:
         plan = self._plan()
         options = self._options()
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        value_range = self._value_range(observations)
+        seed = _seed(self.random_state)
         standard = standardise(observations, self.effects is not None, np.dtype(self.dtype))
         data = Data(standard.rows, standard.columns)
-        with self._workers() as workers:
+        with one_blas_thread(), self._workers() as workers:
             chains = self._first_chains(data, options, workers, seed)
             outcome = execute(
                 chains, data, self._sweep(), plan, np.random.default_rng(seed), self.progress
             )
         self.observations_ = observations
-        units = Units(standard.location, standard.scale, self._value_range(observations))
-        self._keep(outcome, data, units)
+        self._keep(outcome, Units(standard.location, standard.scale, value_range))
+        self._warn(outcome)
 
     def _options(self) -> Options:
         _check_choice("effects", self.effects, _EFFECTS)
@@ -179,7 +183,7 @@ class GASR(MatrixCompleter):
         auto = self.n_sweeps == "auto"
         most = AUTO_MOST_SWEEPS if auto else check_whole("n_sweeps", self.n_sweeps, 1)
         if self.burn_in == "auto":
-            burn_in = AUTO_BURN_IN if auto else most // 2
+            burn_in = min(AUTO_BURN_IN, most // 2)
         else:
             burn_in = check_whole("burn_in", self.burn_in, 0, most - 1)
         n_adapt = most if self.sampler == "published" else burn_in
@@ -208,20 +212,33 @@ class GASR(MatrixCompleter):
         return gasr_published.sweep if self.sampler == "published" else gasr.sweep
 
     def _value_range(self, observations: Observations) -> tuple[float, float] | None:
-        if self.value_range is None or self.value_range == "auto":
-            return observations.value_range() if self.value_range == "auto" else None
-        low, high = self.value_range
+        if self.value_range is None:
+            return None
+        if isinstance(self.value_range, str) and self.value_range == "auto":
+            return observations.value_range()
+        try:
+            low, high = map(float, self.value_range)
+        except (TypeError, ValueError):
+            low = high = 0.0
         if not low < high:
-            raise InputError(f"value_range must be (low, high) with low < high, got {(low, high)}.")
-        return float(low), float(high)
+            raise InputError(
+                'value_range must be "auto", None or two numbers (low, high) with low < high, '
+                f"got {self.value_range!r} instead."
+            )
+        return low, high
 
-    def _keep(self, outcome: Outcome, data: Data, units: Units) -> None:
+    def _keep(self, outcome: Outcome, units: Units) -> None:
         """Turn the record of a run into fitted attributes, in the data's units."""
         recorder = outcome.recorder
+        n_rows, n_columns = self.observations_.shape
         draws, spectra = recorder.draws, recorder.spectra
+        if recorder.data.shape != (n_rows, n_columns):  # a single row or column has an empty twin
+            draws = [Draw(w.left[:n_rows], w.right[:n_columns], w.noise_variance) for w in draws]
         noise = float(np.mean([draw.noise_variance for draw in draws]))
         self.posterior_ = Posterior(draws, units)
-        self.rank_probabilities_ = rank_probabilities(spectra, data.shape, data.n_entries, noise)
+        self.rank_probabilities_ = rank_probabilities(
+            spectra, (n_rows, n_columns), len(self.observations_), noise
+        )
         self.rank_ = most_probable(self.rank_probabilities_)
         self.singular_values_ = units.scale * spectra.mean(axis=(0, 1))
         self.noise_variance_ = noise * units.scale**2
@@ -235,22 +252,45 @@ class GASR(MatrixCompleter):
             "b": history["b"] * units.scale,
         }
         self._recorder = recorder
+
+    def _warn(self, outcome: Outcome) -> None:
+        """Say so if the run cannot be trusted.
+
+        The published schedule averages from the first sweep on, whatever that means for convergence:
+        who asks for it is not told off.
+        """
         if outcome.interrupted:
-            warnings.warn(
-                f"Fit {outcome.stop_reason}; {len(draws)} draws are kept.",
-                ConvergenceWarning,
-                stacklevel=4,
+            kept = len(outcome.recorder.draws)
+            message = f"Fit {outcome.stop_reason}; {kept} draws are kept."
+        elif self.sampler == "published":
+            return
+        elif wrong := complaint(outcome.recorder.probes):
+            message = (
+                f"The run is too short to be trusted: {wrong}. Set n_sweeps above the "
+                f"{outcome.n_sweeps} of this run."
             )
+            if self.n_chains == 1:
+                message += " With n_chains=2, diagnostics() judges by the agreement of chains."
+        else:
+            return
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of identified quantities, with a verdict."""
         burn_in = self.n_sweeps_ - self._recorder.n_recorded
         return diagnose(
-            self.history_["residual_variance"][:, burn_in:],
+            self._recorder.history()["residual_variance"][:, burn_in:],
             self._recorder.spectra,
             self._recorder.probes,
             n_leading=min(self.rank_, _LEADING),
         )
+
+
+def _seed(random_state: Any) -> int:
+    most = 2**31 - 1
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(most))
+    return int(check_random_state(random_state).randint(most))
 
 
 def _check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:

@@ -32,7 +32,7 @@ def score(test: Any, model: MatrixCompleter, level: float = 0.9) -> dict[str, fl
     >>> import fillrank as fr
     >>> data, _ = fr.synthetic(50, 40, rank=1, noise=0.1, missing=0.2, random_state=0)
     >>> train, test = data.split(random_state=0)
-    >>> fr.score(test, fr.GASR(n_sweeps=60, random_state=0).fit(train))["rmse"] < 0.2
+    >>> fr.score(test, fr.GASR(n_sweeps=200, random_state=0).fit(train))["rmse"] < 0.2
     True
     """
     test = Observations.of(test)

@@ -15,7 +15,7 @@ _SMALLEST_SHARE = 1e-5
 def rank_probabilities(
     spectra: np.ndarray, shape: tuple[int, int], n_entries: int, noise_variance: float
 ) -> dict[int, float]:
-    """The share of draws at each rank, in ascending order of rank.
+    """The share of draws at each rank, in ascending order of rank; none is above the smaller side.
 
     Parameters
     ----------
@@ -24,7 +24,9 @@ def rank_probabilities(
     """
     level = detection_level(shape, n_entries, noise_variance)
     floor = np.maximum(level, _SMALLEST_SHARE * spectra.max(axis=-1, keepdims=True, initial=0.0))
-    ranks, counts = np.unique((spectra > floor).sum(axis=-1), return_counts=True)
+    ranks, counts = np.unique(
+        np.minimum((spectra > floor).sum(axis=-1), min(shape)), return_counts=True
+    )
     return {int(k): float(c / counts.sum()) for k, c in zip(ranks, counts, strict=True)}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fillrank.kernels.spectrum import singular_values
 from fillrank.run.chains import Step
-from fillrank.samplers.state import Data, State, signal_factors
+from fillrank.samplers.state import Data, Options, State, signal_factors
 
 # Kept draws are bounded in number and in memory; when full, every second one is let go.
 MOST_DRAWS = 256
@@ -22,6 +22,20 @@ class Draw(NamedTuple):
     noise_variance: float
 
 
+def _spectrum(draw: Draw, r: int, options: Options) -> np.ndarray:
+    """The singular values of Z, cleared of what the effects could have been.
+
+    The model cannot tell Z + alpha 1^T + 1 beta^T apart from a Z that holds a part of the effects;
+    what is left of Z across the all-ones directions does not depend on where that part is.
+    """
+    left, right = draw.left[:, :r].astype(np.float64), draw.right[:, :r].astype(np.float64)
+    if options.column_effects:
+        left -= left.mean(axis=0)
+    if options.row_effects:
+        right -= right.mean(axis=0)
+    return singular_values(left, right)
+
+
 class Recorder:
     """Takes steps of a run; keeps draws after the burn-in, thinned so that they fit.
 
@@ -29,8 +43,9 @@ class Recorder:
     Monte Carlo error is judged by.
     """
 
-    def __init__(self, data: Data, burn_in: int, rng: np.random.Generator):
+    def __init__(self, data: Data, options: Options, burn_in: int, rng: np.random.Generator):
         self.data = data
+        self._options = options
         self.burn_in = burn_in
         m, n = data.shape
         self._probe_rows = rng.integers(m, size=_PROBES)
@@ -44,28 +59,27 @@ class Recorder:
     def take(self, step: Step) -> None:
         """Record a step."""
         n = self.data.n_entries
-        self._history.append(
-            (
-                [info.residual_square / n for info in step.infos],
-                [state.noise_variance for state in step.states],
-                [state.a for state in step.states],
-                [state.b for state in step.states],
-            )
+        history = (
+            [info.residual_square / n for info in step.infos],
+            [state.noise_variance for state in step.states],
+            [state.a for state in step.states],
+            [state.b for state in step.states],
         )
-        if step.number <= self.burn_in:
-            return
-        self._probes.append(np.array([self._predict_probes(state) for state in step.states]))
-        if (step.number - self.burn_in) % self.thinning == 0:
-            self.keep(step)
+        # All is computed before any of it is kept: Ctrl-C can come at any time.
+        if step.number > self.burn_in:
+            probes = np.array([self._predict_probes(state) for state in step.states])
+            if (step.number - self.burn_in) % self.thinning == 0:
+                self.keep(step)
+            self._probes.append(probes)
+        self._history.append(history)
 
     def keep(self, step: Step) -> None:
         """Keep the draw of every chain."""
         draws = tuple(Draw(*signal_factors(s), s.noise_variance) for s in step.states)
         r = step.states[0].d.size
+        spectra = np.array([_spectrum(draw, r, self._options) for draw in draws])
         self._kept.append(draws)
-        self._spectra.append(
-            np.array([singular_values(w.left[:, :r], w.right[:, :r]) for w in draws])
-        )
+        self._spectra.append(spectra)
         size = sum(w.left.nbytes + w.right.nbytes for w in draws)
         if len(self._kept) >= max(2, min(MOST_DRAWS // len(draws), MOST_BYTES // size)):
             self._kept, self._spectra = self._kept[1::2], self._spectra[1::2]
@@ -89,11 +103,13 @@ class Recorder:
     @property
     def probes(self) -> np.ndarray:
         """Predictions of the probes after the burn-in: (chains, sweeps, probes)."""
+        if not self._probes:
+            return np.empty((len(self._history[0][0]), 0, _PROBES))
         return np.array(self._probes).transpose(1, 0, 2)
 
     @property
     def spectra(self) -> np.ndarray:
-        """Singular values of the kept draws' low-rank part: (chains, draws, r), descending."""
+        """Singular values of the kept draws' Z less effects: (chains, draws, r), descending."""
         return np.array(self._spectra).transpose(1, 0, 2)
 
     def history(self) -> dict[str, np.ndarray]:

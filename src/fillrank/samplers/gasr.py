@@ -11,21 +11,26 @@ regularization", AAAI 2016), with two additions that can be switched off, effect
     d_k &\sim \text{Exponential(rate } \gamma_k), \qquad \gamma_k \sim \text{Gamma}(a, \text{rate } b) \\
     \alpha_i &\sim N(\bar\alpha, s_\alpha^2), \qquad \bar\alpha \sim N(0, 1), \qquad
     s_\alpha^2 \sim \text{InverseGamma}(e_0, f_0), \quad \beta_j \text{ likewise} \\
-    \mu_k, \nu_k &\sim \text{flat}
+    \sqrt{d_k} \mu_k, \; \sqrt{d_k} \nu_k &\sim \text{flat}
 
-**The ball disappears.** Fix v_k and gamma_k and drop k. With z = d u the prior of (d, z) is
-proportional to :math:`e^{-\gamma d} d^{-M} 1[d \ge \|z\|]`, where M = m, or m + 1 with a centre (which
-then is scaled with d, and adds its own factor 1/d). Integrating d out leaves a function of R = ||z||^2,
+The centres are flat on the scale that both sides share: were mu_k and nu_k themselves flat, the posterior
+would be improper at d_k = 0, and idle components would drift there. So (d, mu, nu) has a factor d from the
+centres.
 
-.. math:: f(R) = \int_{\sqrt R}^\infty e^{-\gamma t} t^{-M} dt, \qquad
-          -f'(R) = \tfrac12 e^{-\gamma\sqrt R} R^{-(M+1)/2},
+**The ball disappears.** Fix v_k, nu_k and gamma_k and drop k. With z = d u the prior of (d, z) is
+proportional to :math:`e^{-\gamma d} d^{-m} 1[d \ge \|z\|]`. A centre M = d mu leaves that as it is: its
+change of variables takes the factor d that its prior brought. Integrating d out leaves a function of
+R = ||z||^2,
+
+.. math:: f(R) = \int_{\sqrt R}^\infty e^{-\gamma t} t^{-m} dt, \qquad
+          -f'(R) = \tfrac12 e^{-\gamma\sqrt R} R^{-(m+1)/2},
 
 which is completely monotone, so by Bernstein's theorem a mixture of :math:`e^{-\tau R}`: given tau, the
 entries of z are independent N(0, 1/(2 tau)). Given R, tau = s + g with
 
-.. math:: p(s, g \mid R) \propto (s+g)^{-1} \; s^{-3/2} e^{-\gamma^2/(4s) - sR} \; g^{(M-1)/2} e^{-gR}
+.. math:: p(s, g \mid R) \propto (s+g)^{-1} \; s^{-3/2} e^{-\gamma^2/(4s) - sR} \; g^{(m-1)/2} e^{-gR}
 
-(:func:`draw_tau`), and d given R has density :math:`e^{-\gamma d} d^{-M}` on [sqrt R, inf)
+(:func:`draw_tau`), and d given R has density :math:`e^{-\gamma d} d^{-m}` on [sqrt R, inf)
 (:func:`draw_d`). The scale d_k sits on the left factor while rows are drawn and on the right one while
 columns are drawn; a half-sweep is the same function for both sides.
 """
@@ -56,29 +61,29 @@ _TAU, _CENTRE_BEFORE, _CENTRE_AFTER, _D, _EFFECT = range(5)
 
 
 @njit
-def draw_tau(stream, R, gamma, M):
+def draw_tau(stream, R, gamma, m):
     """The precision tau of the scale mixture, given R = ||z||^2 (see the module's docstring)."""
     while True:
         s = inverse_gaussian(stream, gamma / (2.0 * math.sqrt(R)), 0.5 * gamma * gamma)
-        g = draw_gamma(stream, 0.5 * (M - 1), R)
+        g = draw_gamma(stream, 0.5 * (m - 1), R)
         if uniform(stream) * (s + g) < g:
             return s + g
 
 
 @njit
-def draw_d(stream, R, gamma, M):
-    """d of density e^(-gamma d) d^(-M) on [sqrt R, inf), given R = ||z||^2.
+def draw_d(stream, R, gamma, m):
+    """d of density e^(-gamma d) d^(-m) on [sqrt R, inf), given R = ||z||^2.
 
     Proposes from the factor that falls faster and accepts by the other one.
     """
     rho = math.sqrt(R)
     while True:
-        if gamma * rho < M - 1:
-            d = rho * uniform(stream) ** (-1.0 / (M - 1))
+        if gamma * rho < m - 1:
+            d = rho * uniform(stream) ** (-1.0 / (m - 1))
             log_accept = -gamma * (d - rho)
         else:
             d = rho - math.log(uniform(stream)) / gamma
-            log_accept = -M * math.log(d / rho)
+            log_accept = -m * math.log(d / rho)
         if math.log(uniform(stream)) < log_accept:
             return d
 
@@ -95,22 +100,22 @@ def draw_rates(key, sweep, d, a, b):
 
 
 @njit(cache=True)
-def _draw_taus(address, R, gamma, M):
+def _draw_taus(address, R, gamma, m):
     stream = start_stream(address.key, address.sweep, address.purpose)
     tau = np.empty_like(R)
     for k in range(R.size):
         seek(stream, _TAU, k)
-        tau[k] = draw_tau(stream, max(R[k], _SMALLEST_SQUARE), gamma[k], M)
+        tau[k] = draw_tau(stream, max(R[k], _SMALLEST_SQUARE), gamma[k], m)
     return tau
 
 
 @njit(cache=True)
-def _draw_ds(address, R, gamma, M):
+def _draw_ds(address, R, gamma, m):
     stream = start_stream(address.key, address.sweep, address.purpose)
     d = np.empty_like(R)
     for k in range(R.size):
         seek(stream, _D, k)
-        d[k] = draw_d(stream, max(R[k], _SMALLEST_SQUARE), gamma[k], M)
+        d[k] = draw_d(stream, max(R[k], _SMALLEST_SQUARE), gamma[k], m)
     return d
 
 
@@ -159,14 +164,13 @@ def _half_sweep(
     """Draw one side's factors, centres and effects, and d: (side, d, sum of squared residuals)."""
     d, gamma = state.d, state.gamma
     n, r = side.own.shape[0], d.size
-    M = n + 1 if frame.options.centres else n
     address = Address(frame.key, state.sweep, side.scalar_purpose)
 
     A = side.own.copy()
     A[:, :r] *= d.astype(A.dtype)
     centre = d * side.centre
     total, R = sums_about(A, centre)
-    tau = _draw_taus(address, R, gamma, M)
+    tau = _draw_taus(address, R, gamma, n)
     if frame.options.centres:
         centre = _draw_normals(
             _CENTRE_BEFORE, address, centre + total / n, 1 / np.sqrt(2 * tau * n)
@@ -186,7 +190,7 @@ def _half_sweep(
         shift = _draw_normals(_CENTRE_AFTER, address, total / n, 1 / np.sqrt(2 * tau * n))
         R = R - 2 * shift * total + n * shift**2
         centre = centre + shift
-    d = _draw_ds(address, R, gamma, M)
+    d = _draw_ds(address, R, gamma, n)
     A[:, :r] /= d.astype(A.dtype)
 
     effect = side.effect

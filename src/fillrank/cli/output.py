@@ -1,0 +1,148 @@
+"""The folder of results: judged before the long work, and filled at once when all is there."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from fillrank.errors import OutputError
+
+FILLED, INTERVALS, SPECTRUM, TRACE, SUMMARY = RESULTS = (
+    "filled.csv",
+    "intervals.csv",
+    "spectrum.png",
+    "trace.png",
+    "summary.json",
+)
+
+
+def default_folder(table: Path) -> Path:
+    """The folder for a table's results: in the current folder, named after the table.
+
+    Examples
+    --------
+    >>> default_folder(Path("data/ratings.csv.gz")).name
+    'ratings-filled'
+    """
+    name = table.with_suffix("") if table.suffix.lower() == ".gz" else table
+    return Path(f"{name.stem}-filled")
+
+
+@contextmanager
+def staged(folder: Path, names: Sequence[str], force: bool) -> Iterator[Path]:
+    """Give a temporary folder inside ``folder`` to write to; its files move out at the end.
+
+    Nothing stands under a final name before everything is written. If anything fails, the folder is
+    left as it was, or gone if it was not there.
+
+    Parameters
+    ----------
+    folder : Path
+    names : sequence of str
+        All names that results can have. With ``force``, those from an earlier run that are not
+        written again are removed, for they would contradict the new ones.
+    force : bool
+        Whether existing files of these names may be replaced.
+
+    Raises
+    ------
+    OutputError
+        Before anything is done: the folder cannot be written, or has such files already.
+    """
+    _check_names(folder, names, force)
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            stage = Path(tempfile.mkdtemp(prefix=".fillrank-", dir=folder))
+        try:
+            with writing(folder):
+                _try_to_write(stage)
+            yield stage
+            with writing(folder):
+                _move_out(stage, folder, names)
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+    except BaseException:
+        for place in new:
+            with suppress(OSError):  # not empty, or never made
+                place.rmdir()
+        raise
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Say of errors of the system that it was the results that could not be written."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"results cannot be written to {folder}: {error.strerror or error}. "
+            "Name another folder by --output."
+        ) from error
+
+
+def check_keeps(table: Path, folder: Path, names: Sequence[str]) -> None:
+    """Refuse a folder whose results would replace the table they are made from."""
+    if table.resolve() in [(folder / name).resolve() for name in names]:
+        raise OutputError(
+            f"the results would replace {table} itself. Name another folder by --output."
+        )
+
+
+def _check_names(folder: Path, names: Sequence[str], force: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file, not a folder. Name another folder by --output.")
+    existing = [name for name in names if os.path.lexists(folder / name)]
+    if existing and not force:
+        raise OutputError(
+            f"{folder} already has {', '.join(existing)}. Name another folder by --output, or "
+            "replace these files by --force."
+        )
+    for name in existing:
+        if (folder / name).is_dir():
+            raise OutputError(f"{folder / name} is a folder where a file has to go. Move it away.")
+
+
+def _try_to_write(stage: Path) -> None:
+    probe = stage / "probe"
+    probe.write_bytes(b"\0")
+    probe.unlink()
+
+
+def _move_out(stage: Path, folder: Path, names: Sequence[str]) -> None:
+    written = [name for name in names if (stage / name).exists()]
+    for name in written:
+        os.replace(stage / name, folder / name)
+    for name in set(names).difference(written):
+        (folder / name).unlink(missing_ok=True)
+
+
+def check_room(folder: Path, n_bytes: int) -> None:
+    """Refuse results for which the disk has no room."""
+    free = shutil.disk_usage(folder).free
+    if n_bytes > free:
+        raise OutputError(
+            f"the results need about {in_bytes(n_bytes)}, but {folder} has room for "
+            f"{in_bytes(free)}. Name a folder on another disk by --output."
+        )
+
+
+def in_bytes(n: int) -> str:
+    """A number of bytes, for humans.
+
+    Examples
+    --------
+    >>> in_bytes(2_500_000)
+    '2.5 MB'
+    """
+    size = float(n)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} TB"

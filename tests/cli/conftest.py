@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from result_files import cell, write_csv
+from typer.testing import CliRunner
+
+from fillrank.cli.main import app
+
+QUICK = ("--sweeps", "20", "--max-rank", "3")
+
+
+class Ran:
+    """How a command ended; its words with white space evened out, for tables are wrapped."""
+
+    def __init__(self, result):
+        self.code = result.exit_code
+        self.out, self.err = (" ".join(text.split()) for text in (result.stdout, result.stderr))
+        self.exception = result.exception
+
+
+@pytest.fixture
+def fillrank(tmp_path, monkeypatch):
+    """Run the command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def running(*arguments):
+        return Ran(CliRunner().invoke(app, [str(argument) for argument in arguments]))
+
+    return running
+
+
+@pytest.fixture
+def complete(fillrank, monkeypatch):
+    """Run a short ``fillrank complete``; its plots, which take longest, are left blank."""
+    monkeypatch.setattr("fillrank.cli.job._save", lambda ax, path: path.touch())
+    return lambda *arguments: fillrank("complete", *arguments, *QUICK)
+
+
+@pytest.fixture
+def matrix():
+    """A small matrix of rank 1 with noise; a fifth is missing, and the first cell is not."""
+    rng = np.random.default_rng(0)
+    X = np.outer(rng.normal(size=14), rng.normal(size=8)) + 0.1 * rng.normal(size=(14, 8))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[0, 0] = 0.1 + 0.2  # 0.30000000000000004: no digit may go
+    return X
+
+
+@pytest.fixture
+def write_wide(tmp_path, matrix):
+    """Write the matrix as a wide table."""
+
+    def writing(name="table.csv", delimiter=",", rows=None, columns=None):
+        rows = rows or [f"row {i}" for i in range(len(matrix))]
+        columns = columns or [f"column {j}" for j in range(matrix.shape[1])]
+        lines = [["name", *columns]]
+        lines += [[row, *map(cell, values)] for row, values in zip(rows, matrix, strict=True)]
+        return write_csv(tmp_path / name, lines, delimiter)
+
+    return writing
+
+
+@pytest.fixture
+def write_long(tmp_path, matrix):
+    """Write the observed entries of the matrix as a long table."""
+
+    def writing(name="ratings.csv", delimiter=",", header=("user", "item", "rating")):
+        lines = [header]
+        lines += [(f"u{i}", f"i{j}", cell(matrix[i, j])) for i, j in np.argwhere(~np.isnan(matrix))]
+        return write_csv(tmp_path / name, lines, delimiter)
+
+    return writing

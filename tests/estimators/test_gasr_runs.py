@@ -1,0 +1,255 @@
+"""How a fit runs: its length, its chains, Ctrl-C, and what it says about itself."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from quick_fits import NAN, quick, table
+
+import fillrank as fr
+from fillrank.errors import ConvergenceWarning
+from fillrank.estimators import gasr as estimator
+from fillrank.run import loop, recorder
+from fillrank.run.loop import execute
+from fillrank.samplers import gasr
+
+X = table(20, 12)
+quiet = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
+
+
+def interrupt_after(monkeypatch, k):
+    """Make Ctrl-C come in the sweep after the k-th."""
+    sweep, count = gasr.sweep, 0
+
+    def interrupted(*arguments):
+        nonlocal count
+        count += 1
+        if count > k:
+            raise KeyboardInterrupt
+        return sweep(*arguments)
+
+    monkeypatch.setattr(gasr, "sweep", interrupted)
+
+
+@quiet
+def test_a_number_of_sweeps():
+    model = quick(n_sweeps=21).fit(X)
+    assert model.n_sweeps_ == 21
+    assert model.stop_reason_ == "all 21 sweeps done"
+    assert {trace.shape for trace in model.history_.values()} == {(1, 21)}
+    assert len(model.posterior_.draws) == 11  # half of a short run is burn-in
+    assert len(quick(n_sweeps=21, burn_in=4).fit(X).posterior_.draws) == 17
+    assert len(quick(n_sweeps=21, burn_in=0).fit(X).posterior_.draws) == 21
+
+
+@quiet
+def test_burn_in_fixes_the_hyperparameters():
+    trace = quick(n_sweeps=40, burn_in=15).fit(X).history_["noise_variance"][0]
+    assert len(set(trace[15:])) == 1
+    assert len(set(trace[:15])) > 1
+    published = fr.GASR.as_published(n_sweeps=40, random_state=0, progress=False).fit(X)
+    assert len(published.posterior_.draws) == 40
+    assert len(set(published.history_["noise_variance"][0][25:])) > 1
+
+
+def test_auto_stops_by_its_rule():
+    model = quick(n_sweeps="auto").fit(X)
+    assert loop.AUTO_BURN_IN + 100 <= model.n_sweeps_ < loop.AUTO_MOST_SWEEPS
+    assert f"less than {100 * loop.ENOUGH:g}%" in model.stop_reason_
+    assert model.diagnostics().converged
+
+
+@quiet
+def test_auto_has_a_limit(monkeypatch):
+    monkeypatch.setattr(estimator, "AUTO_MOST_SWEEPS", 60)
+    model = quick(n_sweeps="auto", burn_in=20).fit(X)
+    assert model.n_sweeps_ == 60
+    assert "limit of 60 sweeps" in model.stop_reason_
+
+
+@quiet
+def test_chains():
+    one, three = quick().fit(X), quick(n_chains=3).fit(X)
+    for name, trace in three.history_.items():
+        assert trace.shape == (3, 20)
+        np.testing.assert_array_equal(trace[0], one.history_[name][0])
+    assert len(set(three.history_["residual_variance"][:, -1])) == 3
+    assert len(three.posterior_.draws) == 30
+    for got, expected in zip(three.posterior_.draws[::3], one.posterior_.draws, strict=True):
+        np.testing.assert_array_equal(got.left, expected.left)
+    verdict = three.diagnostics()
+    assert (verdict.n_chains, verdict.n_draws) == (3, 10)
+    assert str(verdict).endswith("10 draws in 3 chain(s)")
+
+
+@quiet
+def test_chains_share_neither_start_nor_stream(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        estimator, "execute", lambda chains, *rest: seen.extend(chains) or execute(chains, *rest)
+    )
+    quick(n_chains=3).fit(X)
+    assert len({int(chain.frame.key) for chain in seen}) == 3
+    assert len({chain.state.left.tobytes() for chain in seen}) == 3
+
+
+def test_chains_that_disagree_have_not_converged():
+    model = quick(n_sweeps=200, n_chains=2).fit(X)
+    assert model.diagnostics().converged
+    apart = np.array([[0.0], [10.0]])
+    model._recorder._probes = [probes + apart for probes in model._recorder._probes]
+    assert model.diagnostics().rhat["prediction (median)"] > 1.5
+    assert not model.diagnostics().converged
+
+
+@quiet
+def test_draws_are_thinned(monkeypatch):
+    every = quick(n_sweeps=60, burn_in=10).fit(X)
+    monkeypatch.setattr(recorder, "MOST_DRAWS", 16)
+    thinned = quick(n_sweeps=60, burn_in=10).fit(X)
+    assert len(every.posterior_.draws) == 50
+    assert len(thinned.posterior_.draws) == 12  # of 50, every fourth
+    for got, expected in zip(thinned.posterior_.draws, every.posterior_.draws[3::4], strict=True):
+        np.testing.assert_array_equal(got.left, expected.left)
+    assert np.isfinite(thinned.fit_transform(X)).all()
+
+
+def test_ctrl_c_keeps_what_was_sampled(monkeypatch):
+    whole = quick(n_sweeps=200).fit(X)
+    interrupt_after(monkeypatch, 130)
+    with pytest.warns(
+        ConvergenceWarning, match=r"interrupted after 130 of at most 200 sweeps; \d+ d"
+    ):
+        model = quick(n_sweeps=200).fit(X)
+    assert model.n_sweeps_ == 130
+    assert model.history_["a"].shape == (1, 130)
+    np.testing.assert_array_equal(
+        model.history_["residual_variance"], whole.history_["residual_variance"][:, :130]
+    )
+    assert np.isfinite(model.predict([0, 1], [2, 3])).all()
+    assert np.isfinite(model.predict_interval([0, 1], [2, 3])).all()
+    assert model.diagnostics().n_draws == len(model.posterior_.draws)
+
+
+def test_ctrl_c_while_burning_in_keeps_the_last_state(monkeypatch):
+    interrupt_after(monkeypatch, 7)
+    with pytest.warns(
+        ConvergenceWarning, match="interrupted after 7 of at most 20 sweeps; 1 draws"
+    ):
+        model = quick().fit(X)
+    assert len(model.posterior_.draws) == 1
+    assert np.isfinite(model.predict_block([0, 1], [2, 3])).all()
+    assert np.isfinite(model.predict_interval([0, 1], [2, 3], kind="observation")).all()
+    verdict = model.diagnostics()
+    assert verdict.n_draws == 0
+    assert not verdict.converged
+    assert "0 draws" in str(verdict)
+
+
+def test_ctrl_c_in_the_first_sweep_is_raised(monkeypatch):
+    interrupt_after(monkeypatch, 0)
+    model = quick()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert not hasattr(model, "posterior_")
+
+
+def fit_warnings(**changes):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        quick(**changes).fit(X)
+    return [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+
+
+def test_a_good_run_says_nothing():
+    assert fit_warnings(n_sweeps=300) == []
+
+
+def test_too_few_draws_to_judge():
+    (message,) = fit_warnings(n_sweeps=6)
+    assert "3 draws in a chain are too few to judge by" in message
+    assert "Set n_sweeps above the 6" in message
+    assert "n_chains=2" in message
+
+
+def test_too_few_effective_draws():
+    (message,) = fit_warnings(n_sweeps=40, n_chains=2, max_rank=1)
+    assert "effective draws, and should on 50" in message
+    assert "n_chains=2" not in message
+
+
+def test_a_drift_is_told(monkeypatch):
+    take = recorder.Recorder._predict_probes
+    monkeypatch.setattr(
+        recorder.Recorder, "_predict_probes", lambda self, state: take(self, state) + state.sweep
+    )
+    (message,) = fit_warnings(n_sweeps=200)
+    assert "the R-hat of the predictions is" in message
+    assert "should be below 1.1" in message
+
+
+def test_the_warning_points_at_the_caller():
+    with pytest.warns(ConvergenceWarning) as caught:
+        quick().fit(X)
+    assert caught[0].filename == __file__
+
+
+def test_the_published_schedule_is_not_told_off():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fr.GASR.as_published(n_sweeps=10, random_state=0, progress=False).fit(X)
+
+
+@quiet
+def test_progress_is_silent_when_asked(capsys, monkeypatch):
+    quick(progress=False).fit(X)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("fillrank.run.progress._SECONDS_BETWEEN_LINES", 0.0)
+    quick(progress=True).fit(X)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 20
+    assert lines[0].startswith("fillrank: sweep 1 of at most 20, burning in, residual 0.")
+    assert ", sampling, " in lines[-1]
+
+
+@quiet
+def test_a_pickled_model_answers_alike():
+    model = quick().fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict([0, 1], [2, 3]), model.predict([0, 1], [2, 3]))
+    assert again.diagnostics().rhat == model.diagnostics().rhat
+
+
+@quiet
+def test_both_starts_and_samplers_find_the_same():
+    observations, truth = fr.synthetic(60, 40, 2, 0.3, 0.3, random_state=0)
+    rows, columns = observations.missing_positions(0, 60)
+    predictions = [
+        model.fit(observations).predict(rows, columns)
+        for model in (
+            quick(n_sweeps=150),
+            quick(n_sweeps=150, start="random"),
+            quick(n_sweeps=150, dtype="float64"),
+            fr.GASR.as_published(n_sweeps=200, burn_in=100, random_state=0, progress=False),
+        )
+    ]
+    error = np.sqrt(np.mean((predictions[0] - truth[rows, columns]) ** 2))
+    assert error < 0.2
+    for other in predictions[1:]:
+        assert np.sqrt(np.mean((other - predictions[0]) ** 2)) < error
+
+
+@quiet
+def test_blas_has_its_threads_back_after_a_fit():
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    quick().fit(X)
+    assert threads() == before
+    with pytest.raises(ValueError, match="observed"):
+        quick().fit(np.full((2, 2), NAN))
+    assert threads() == before

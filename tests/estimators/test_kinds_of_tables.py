@@ -1,0 +1,155 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from quick_fits import NAN, quick, table
+
+import fillrank as fr
+from fillrank.errors import InputError, UnknownNameError
+
+pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
+
+NAMES = [f"c{j}" for j in range(6)]
+
+
+def stored(X):
+    """The cells that are not NaN as a sparse array, zeros included."""
+    rows, columns = np.nonzero(~np.isnan(X))
+    return sp.coo_array((X[rows, columns], (rows, columns)), shape=X.shape)
+
+
+def test_what_is_observed_is_kept_exactly():
+    X = table()
+    filled = quick().fit_transform(X)
+    seen = ~np.isnan(X)
+    np.testing.assert_array_equal(filled[seen], X[seen])
+    assert np.isfinite(filled).all()
+
+
+@pytest.mark.parametrize("form", ["coo", "csr", "csc"])
+def test_a_stored_zero_is_a_value_and_what_is_not_stored_is_missing(form):
+    X = table()
+    X[0, ~np.isnan(X[0])] = 0.0
+    model = quick()
+    filled = model.fit_transform(stored(X).asformat(form))
+    assert len(model.observations_) == np.sum(~np.isnan(X))
+    np.testing.assert_array_equal(filled, quick().fit_transform(X))
+    assert (filled[0, ~np.isnan(X[0])] == 0.0).all()
+    assert (filled[np.isnan(X)] != 0.0).all()
+
+
+def test_a_mask_is_missing():
+    X = table()
+    masked = np.ma.masked_array(np.where(np.isnan(X), 1e6, X), mask=np.isnan(X))
+    np.testing.assert_array_equal(quick().fit_transform(masked), quick().fit_transform(X))
+    np.testing.assert_array_equal(quick().fit(X).transform(masked), quick().fit(X).transform(X))
+
+
+def test_pandas_with_an_index():
+    X = table(10, 6)
+    frame = pd.DataFrame(X, index=pd.Index(list("abcdefghij"), name="who"), columns=NAMES)
+    filled = quick().fit_transform(frame)
+    pd.testing.assert_frame_equal(
+        filled, pd.DataFrame(quick().fit_transform(X), index=frame.index, columns=frame.columns)
+    )
+
+
+def test_polars_with_a_label_column():
+    X = table(10, 6)
+    frame = pl.DataFrame({"who": list("abcdefghij")} | dict(zip(NAMES, X.T, strict=True)))
+    frame = frame.with_columns(pl.col(NAMES).fill_nan(None))
+    filled = quick().fit_transform(frame)
+    assert isinstance(filled, pl.DataFrame)
+    assert filled.columns == frame.columns
+    assert filled["who"].to_list() == list("abcdefghij")
+    np.testing.assert_array_equal(filled[NAMES].to_numpy(), quick().fit_transform(X))
+
+
+def test_long_tables_give_wide_ones_of_their_kind():
+    frame = pl.DataFrame(
+        {"user": ["u", "u", "v", "w"], "item": list("xyxy"), "rating": [1, 2, 3, 4]}
+    )
+    filled = quick().fit_transform(frame)
+    assert isinstance(filled, pl.DataFrame)
+    assert filled.columns == ["user", "x", "y"]
+
+
+def test_transform_of_a_table_finds_columns_by_name():
+    """Two tables with a label column, which scikit-learn's own comparison of columns does not see."""
+    X = table(30, 6, rank=2)
+    frame = pl.DataFrame({"who": [f"r{i}" for i in range(30)]} | dict(zip(NAMES, X.T, strict=True)))
+    frame = frame.with_columns(pl.col(NAMES).fill_nan(None))
+    model = quick().fit(frame)
+    turned = frame.select(["who", *NAMES[::-1]])
+    expected = model.transform(frame)
+    got = model.transform(turned)
+    assert got.columns == turned.columns
+    np.testing.assert_allclose(got[NAMES].to_numpy(), expected[NAMES].to_numpy(), rtol=1e-6)
+    with pytest.raises(UnknownNameError, match="zzz"):
+        model.transform(frame.rename({"c3": "zzz"}))
+
+
+def test_transform_of_some_columns_only():
+    X = table(30, 6, rank=1)
+    model = quick().fit(fr.Observations.from_table(pd.DataFrame(X, columns=NAMES)))
+    part = fr.Observations.from_table(pd.DataFrame(X[:, [4, 1]], columns=["c4", "c1"]))
+    whole = np.full((30, 6), NAN)
+    whole[:, [4, 1]] = X[:, [4, 1]]
+    expected = model.predict(fr.Observations.from_table(pd.DataFrame(whole, columns=NAMES)))
+    np.testing.assert_allclose(model.predict(part), expected[:, [4, 1]])
+
+
+def test_transform_of_new_rows_is_close_to_the_truth():
+    observations, truth = fr.synthetic(150, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    X = np.full(truth.shape, NAN)
+    X[observations.row_index, observations.column_index] = observations.values
+    model = quick(n_sweeps=100).fit(X[:100])
+    filled = model.transform(X[100:])
+    missing = np.isnan(X[100:])
+    error = np.sqrt(np.mean((filled - truth[100:])[missing] ** 2))
+    assert error < 0.1
+    np.testing.assert_array_equal(filled[~missing], X[100:][~missing])
+    # Of a row of which nothing is known, the mean over the rows is expected.
+    nothing = model.predict(np.vstack([X[100], np.full(30, NAN)]))[1]
+    means = model.predict_block(np.arange(100), np.arange(30)).mean(axis=0)
+    np.testing.assert_allclose(nothing, means, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [int, np.int8, bool, np.float32])
+def test_other_types_of_number(kind):
+    X = (np.arange(60).reshape(10, 6) % 7 > 2).astype(kind)
+    filled = quick().fit_transform(X)
+    assert filled.dtype == np.float64
+    np.testing.assert_array_equal(filled, X.astype(float))
+
+
+def test_ratings_stay_within_their_scale():
+    rng = np.random.default_rng(0)
+    X = np.clip(np.rint(3 + 3 * np.outer(rng.normal(size=40), rng.normal(size=20))), 1, 5)
+    X[rng.random(X.shape) < 0.3] = NAN
+    missing = np.isnan(X)
+    free = quick(value_range=None).fit_transform(X)
+    assert free[missing].min() < 1 < 5 < free[missing].max()
+    assert quick().fit(X).posterior_.units.value_range == (1.0, 5.0)
+    for value_range in ("auto", (1, 5), np.array([1.0, 5.0])):
+        model = quick(value_range=value_range)
+        filled = model.fit_transform(X)
+        np.testing.assert_allclose(filled[missing], np.clip(free, 1, 5)[missing])
+        low, high = model.predict_interval([0], np.arange(20), kind="observation")
+        assert low.min() >= 1
+        assert high.max() <= 5
+    narrow = quick(value_range=(2, 4)).fit_transform(X)
+    assert narrow[missing].min() == 2
+    np.testing.assert_array_equal(narrow[~missing], X[~missing])
+
+
+def test_measurements_have_no_scale():
+    assert quick().fit(table()).posterior_.units.value_range is None
+
+
+@pytest.mark.parametrize("wrong", [(5, 1), (1, 1), (1, NAN), 5, "many", (1, 2, 3), (None, 5)])
+def test_a_wrong_range_is_refused_before_the_run(wrong, monkeypatch):
+    monkeypatch.setattr("fillrank.estimators.gasr.execute", None)
+    with pytest.raises(InputError, match="value_range must be"):
+        quick(value_range=wrong).fit(table())

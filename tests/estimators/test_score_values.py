@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+from quick_fits import quick, table
+
+import fillrank as fr
+from fillrank.errors import UnknownNameError
+
+pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
+
+
+class Fixed:
+    """A model with given answers."""
+
+    def __init__(self, seen, predicted, low, high, value_range):
+        fitted = quick().fit(seen)
+        self.observations_ = fitted.observations_
+        self.posterior_ = fitted.posterior_._replace(
+            units=fitted.posterior_.units._replace(value_range=value_range)
+        )
+        self._answers = np.asarray(predicted), np.asarray(low), np.asarray(high)
+
+    def predict(self, rows, columns):
+        return self._answers[0]
+
+    def predict_interval(self, rows, columns, level, kind):
+        assert (level, kind) == (0.8, "observation")
+        return self._answers[1:]
+
+
+TEST = fr.Observations.from_triplets([0, 1, 2, 3], [0, 0, 1, 1], [1.0, 4.0, 2.0, 5.0])
+SEEN = np.array([[1.0, 9.0], [3.0, 4.0], [2.0, 7.0], [6.0, 5.0]])
+
+
+def test_every_field_by_hand():
+    # Errors 0.4, -0.4, 2, 1; after rounding to 1, 4, 4, 6: 0, 0, 2, 1.
+    model = Fixed(SEEN, [1.4, 3.6, 4.0, 6.0], [0, 4.1, 2.0, 1], [2, 6, 3, 4.9], (1.0, 6.0))
+    scores = fr.score(TEST, model, level=0.8)
+    assert scores == pytest.approx(
+        {
+            "rmse": np.sqrt((0.16 + 0.16 + 4 + 1) / 4),
+            "mae": 3.8 / 4,
+            "nmae": 3.8 / 4 / 5,
+            "rmse_rounded": np.sqrt(5 / 4),
+            "mae_rounded": 3 / 4,
+            "nmae_rounded": 3 / 4 / 5,
+            "coverage": 0.5,
+        }
+    )
+
+
+def test_without_a_scale_the_range_is_that_of_what_was_seen():
+    model = Fixed(SEEN, [1, 4, 2, 7], [0] * 4, [9] * 4, None)
+    scores = fr.score(TEST, model, level=0.8)
+    assert scores["nmae"] == pytest.approx(2 / 4 / 8)
+    assert scores["coverage"] == 1.0
+
+
+def test_of_a_real_model():
+    observations, _ = fr.synthetic(60, 40, rank=2, noise=0.3, missing=0.2, random_state=0)
+    train, test = observations.split(random_state=0)
+    model = quick(n_sweeps=100).fit(train)
+    scores = fr.score(test, model)
+    error = model.predict(test.rows, test.columns) - test.values
+    assert scores["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)))
+    assert 0.25 < scores["rmse"] < 0.4
+    assert scores["mae"] == pytest.approx(np.abs(error).mean())
+    low, high = model.predict_interval(test.rows, test.columns, kind="observation")
+    assert scores["coverage"] == np.mean((low <= test.values) & (test.values <= high))
+
+
+def test_unknown_rows():
+    model = quick().fit(table())
+    with pytest.raises(UnknownNameError, match="20"):
+        fr.score(fr.Observations.from_triplets([20], [0], [1.0]), model)

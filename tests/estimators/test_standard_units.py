@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+import fillrank as fr
+from fillrank.data.standard import location_and_scale, standardise
+from fillrank.errors import InputError
+
+
+@pytest.mark.parametrize("scale", [1e-151, 1e-150, 1e-30, 1.0, 1e150])
+def test_mean_and_standard_deviation(scale):
+    values = np.random.default_rng(0).normal(3.0, 2.0, 500)
+    location, spread = location_and_scale(scale * values, centre=True)
+    assert location == pytest.approx(scale * values.mean(), rel=1e-12)
+    assert spread == pytest.approx(scale * values.std(), rel=1e-12)
+    location, spread = location_and_scale(scale * values, centre=False)
+    assert location == 0.0
+    assert spread == pytest.approx(scale * np.sqrt(np.mean(values**2)), rel=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.0, 4.1, -1e151, 1e-300, 0.1 + 0.2])
+def test_a_constant_has_scale_1(value):
+    location, scale = location_and_scale(np.full(777, value), centre=True)
+    assert location == pytest.approx(value, rel=1e-13)
+    assert scale == 1.0
+
+
+def test_zeros_without_centre():
+    assert location_and_scale(np.zeros(3), centre=False) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("scale", [1e160, 1.7e308, 1e-160, 5e-324])
+def test_what_has_no_variance_is_refused(scale):
+    with pytest.raises(InputError, match="Change their unit first"):
+        location_and_scale(np.array([0.0, 1.0, -1.0]) * scale, centre=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_entries_from_both_sides(dtype):
+    X = np.array([[1.0, np.nan, 4.0], [np.nan, 2.0, 5.0]])
+    standard = standardise(fr.Observations.from_matrix(X), True, np.dtype(dtype))
+    expected = (np.array([1.0, 4.0, 2.0, 5.0]) - 3.0) / np.std([1.0, 4.0, 2.0, 5.0])
+    np.testing.assert_allclose(standard.rows.values, expected, rtol=1e-6)
+    np.testing.assert_allclose(standard.columns.values, expected[[0, 2, 1, 3]], rtol=1e-6)
+    assert standard.rows.values.dtype == standard.columns.values.dtype == dtype
+    assert standard.rows.pointers.tolist() == [0, 2, 4]
+    assert standard.columns.pointers.tolist() == [0, 1, 2, 4]
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1), (1, 1)])
+def test_a_single_row_or_column_has_an_empty_twin(shape):
+    standard = standardise(fr.Observations.from_matrix(np.ones(shape)), True, np.dtype("float32"))
+    m, n = shape
+    assert standard.rows.pointers.size - 1 == max(m, 2)
+    assert standard.columns.pointers.size - 1 == max(n, 2)
+    assert standard.rows.pointers[-1] == standard.columns.pointers[-1] == m * n

@@ -1,0 +1,101 @@
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from fillrank.posterior.diagnostics import SMALLEST_ESS, complaint, diagnose
+
+
+def traces(n_chains=2, n_draws=200, n_probes=60, seed=0):
+    """Independent draws of (residual variance, spectra, probes)."""
+    rng = np.random.default_rng(seed)
+    return (
+        rng.standard_normal((n_chains, n_draws)),
+        rng.standard_normal((n_chains, n_draws, 3)),
+        rng.standard_normal((n_chains, n_draws, n_probes)),
+    )
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        yield
+
+
+@pytest.mark.parametrize("n_chains", [1, 2, 4])
+def test_independent_draws_have_converged(n_chains):
+    verdict = diagnose(*traces(n_chains), n_leading=3)
+    assert verdict.converged
+    assert (verdict.n_chains, verdict.n_draws) == (n_chains, 200)
+    assert list(verdict.rhat) == [
+        "residual_variance", "singular_value 1", "singular_value 2", "singular_value 3",
+        "prediction (median)", "prediction (worst 5%)",
+    ]  # fmt: skip
+    assert verdict.rhat["prediction (median)"] < 1.02
+    assert verdict.ess["prediction (median)"] == pytest.approx(200 * n_chains, rel=0.2)
+    assert verdict.rhat["prediction (worst 5%)"] > verdict.rhat["prediction (median)"]
+    assert verdict.ess["prediction (worst 5%)"] < verdict.ess["prediction (median)"]
+    assert complaint(traces(n_chains)[2]) == ""
+
+
+def test_effective_draws_of_a_correlated_chain():
+    """AR(1) with coefficient 0.8: one in nine."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((1, 4000, 20))
+    for t in range(1, 4000):
+        x[:, t] = 0.8 * x[:, t - 1] + 0.6 * rng.standard_normal((1, 20))
+    variance, spectra, _ = traces(1, 4000)
+    verdict = diagnose(variance, spectra, x, n_leading=0)
+    assert verdict.ess["prediction (median)"] == pytest.approx(4000 / 9, rel=0.25)
+
+
+def test_a_drift_in_a_single_chain():
+    variance, spectra, probes = traces(1)
+    probes += np.linspace(0, 5, 200)[:, np.newaxis]
+    assert not diagnose(variance, spectra, probes, 0).converged
+    assert "R-hat" in complaint(probes)
+
+
+def test_chains_apart():
+    variance, spectra, probes = traces(2)
+    probes[1] += 3.0
+    assert not diagnose(variance, spectra, probes, 0).converged
+    assert "R-hat" in complaint(probes)
+
+
+def test_too_few_effective_draws():
+    variance, spectra, probes = traces(1, n_draws=30)
+    assert not diagnose(variance, spectra, probes, 0).converged
+    assert f"should on {SMALLEST_ESS}" in complaint(probes)
+
+
+@pytest.mark.parametrize("n_draws", [0, 1, 7])
+def test_too_few_draws_to_judge(n_draws):
+    variance, spectra, probes = traces(1, n_draws)
+    verdict = diagnose(variance, spectra[:, :1], probes, 1)
+    assert not verdict.converged
+    assert verdict.rhat["prediction (median)"] == math.inf
+    assert f"{n_draws} draws" in complaint(probes)
+    assert f"{n_draws} draws in 1 chain(s)" in str(verdict)
+
+
+def test_what_never_moves_has_converged():
+    verdict = diagnose(np.ones((1, 100)), np.ones((1, 100, 2)), np.ones((1, 100, 5)), 2)
+    assert set(verdict.rhat.values()) == {1.0}
+    assert set(verdict.ess.values()) == {100.0}
+    assert verdict.converged
+
+
+def test_chains_that_stand_still_apart_have_not():
+    variance, spectra, probes = traces(2)
+    probes[0], probes[1] = 1.0, 2.0
+    assert not diagnose(variance, spectra, probes, 0).converged
+
+
+def test_the_table_that_is_printed():
+    text = str(diagnose(*traces(), n_leading=1))
+    assert text.splitlines()[0].split() == ["quantity", "R-hat", "ESS"]
+    assert text.splitlines()[-1] == "200 draws in 2 chain(s)"
+    assert len(text.splitlines()) == 6

@@ -1,0 +1,277 @@
+"""Every conditional draw of the samplers against its law by brute force.
+
+Each check returns {quantity: p-value}. A draw is turned into its place P(X <= draw) in the law that
+the joint density gives on a grid (see ``verdicts.places_in_law``); the places must be uniform.
+Replicates come from one starting point and differ in their sweep number.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from fillrank.draws import streams
+from fillrank.draws.streams import chain_key
+from fillrank.kernels.gaussian_rows import Address
+from fillrank.samplers import gasr
+from fillrank.samplers.state import Effect
+from reference.joint_density import log_effects, log_joint
+from reference.small_tables import (
+    EFFECTS,
+    PLAIN,
+    SMALL_MASK,
+    Table,
+    dense_signal,
+    frame_of,
+    random_state,
+)
+from reference.verdicts import ks_uniform, places_in_law
+
+
+def small_problem(seed=3):
+    """(table, x, state): 4 x 3, two components, seven entries, an empty row."""
+    rng = np.random.default_rng(seed)
+    table = Table(SMALL_MASK)
+    state = random_state(rng, table.shape, 2)
+    noise = math.sqrt(state.noise_variance) * rng.standard_normal(table.n_entries)
+    return table, dense_signal(state)[table.i, table.j] + noise, state
+
+
+# The published sampler: gamma, d, then u row by row, then v.
+
+
+def _places_under_joint(x, table, state, parts, name, at, drawn, grid):
+    """Places of draws of one number, ``parts[name][:, at]``, given all the other ``parts``."""
+    shape = (drawn.size, grid.size)
+    full = {
+        key: np.broadcast_to(value[:, None], (*shape, *value.shape[1:]))
+        for key, value in parts.items()
+    }
+    full[name] = full[name].copy()
+    full[name][(slice(None), slice(None), *at)] = grid
+    density = log_joint(x, table, **full, a=state.a, b=state.b, noise_variance=state.noise_variance)
+    return places_in_law(drawn, grid, density)
+
+
+def published_conditionals(sweep, n=300):
+    """gamma_k, d_k, u_ki and v_kj, each given all the others, over n sweeps from one state."""
+    table, x, state = small_problem()
+    data, frame, r = table.data(x), frame_of(PLAIN, 11), state.d.size
+    after = [sweep(state._replace(sweep=t), data, frame)[0] for t in range(n)]
+    new = {
+        "gamma": np.stack([s.gamma for s in after]),
+        "d": np.stack([s.d for s in after]),
+        "U": np.stack([s.left[:, :r] for s in after]),
+        "V": np.stack([s.right[:, :r] for s in after]),
+    }
+    old = {"gamma": state.gamma, "d": state.d, "U": state.left[:, :r], "V": state.right[:, :r]}
+    parts = {name: np.tile(value, (n, *[1] * value.ndim)) for name, value in old.items()}
+    grids = {"gamma": np.linspace(1e-6, 15, 801), "d": np.linspace(0, 6, 801)}
+    grids["U"] = grids["V"] = np.linspace(-1, 1, 801)
+    p_values = {}
+    for name in ("gamma", "d", "U", "V"):
+        places = []
+        for at in np.ndindex(old[name].shape):
+            drawn = new[name][(slice(None), *at)]
+            places.append(_places_under_joint(x, table, state, parts, name, at, drawn, grids[name]))
+            parts[name][(slice(None), *at)] = drawn
+        p_values[name] = ks_uniform(places)
+    return p_values
+
+
+# The mixture sampler: tau | R, d | R.
+
+
+def mixture_transform(R, gamma, M):
+    """log f(R), f(R) = int_{sqrt R}^inf e^(-gamma t) t^(-M) dt, by quadrature in y = log(t/rho)."""
+    rho = math.sqrt(R)
+
+    def integrand(y):
+        return math.exp(-gamma * rho * math.expm1(y) - (M - 1) * y)
+
+    top = min(60.0 / (M - 1), math.log1p(60.0 / (gamma * rho)))  # nothing is left beyond
+    value, _ = integrate.quad(integrand, 0.0, top, epsabs=0, epsrel=1e-11, limit=200)
+    return -gamma * rho - (M - 1) * math.log(rho) + math.log(value)
+
+
+def p_of_transform(tau, R, gamma, M):
+    """The p-value of E[e^(-tau t) | R] = f(R + t)/f(R), at three t (Bonferroni).
+
+    It holds because the density of tau given R is e^(-tau R) mu(dtau) / f(R), with f the transform
+    of mu.
+    """
+    p_values = []
+    for t in (0.3 * R / M, R / M, 4.0 * R / M):  # tau is about M / (2 R)
+        expected = math.exp(mixture_transform(R + t, gamma, M) - mixture_transform(R, gamma, M))
+        y = np.exp(-tau * t)
+        z = (y.mean() - expected) / (y.std(ddof=1) / math.sqrt(y.size))
+        p_values.append(2.0 * stats.norm.sf(abs(z)))
+    return min(1.0, 3.0 * min(p_values))
+
+
+def places_of_d(d, R, gamma, M):
+    """Places in the law e^(-gamma d) d^(-M) on [sqrt R, inf); R is a number or one per draw.
+
+    On the scale y = log(d / sqrt R), whose density is e^(-gamma sqrt R e^y - (M - 1) y).
+    """
+    rho = np.sqrt(R)
+    top = np.max(np.minimum(45.0 / (M - 1), np.log1p(45.0 / (gamma * rho))))
+    y = np.linspace(0.0, top, 2001)
+    return places_in_law(np.log(d / rho), y, -gamma * rho[..., None] * np.exp(y) - (M - 1) * y)
+
+
+MIXTURE_CASES = [(1.0, 1.0, 5), (0.3, 4.0, 4), (9.0, 3.0, 3), (1e-4, 2.0, 2), (4.0, 0.5, 40)]
+
+
+def mixture_draws(n=20_000):
+    """tau and d given R, for several (R, gamma, M); with gamma sqrt(R) < M - 1 and beyond."""
+    key, p_values = chain_key(12, 0), {}
+    for case, (R, gamma, M) in enumerate(MIXTURE_CASES):
+        address = Address(key, case, streams.ROW_SCALARS)
+        tau = gasr._draw_taus(address, np.full(n, R), np.full(n, gamma), M)
+        d = gasr._draw_ds(address, np.full(n, R), np.full(n, gamma), M)
+        p_values[f"tau, R={R}, gamma={gamma}, M={M}"] = p_of_transform(tau, R, gamma, M)
+        p_values[f"d, R={R}, gamma={gamma}, M={M}"] = ks_uniform(places_of_d(d, R, gamma, M))
+    return p_values
+
+
+def half_sweep_draws(options, n=1000):
+    """A half-sweep of the rows from one state: tau, centres, rows, d, each given the ones before.
+
+    With centres M_k | A_k, tau_k ~ N(mean(A_k), 1/(2 tau_k m)) both before and after the rows, a
+    row's A_ik has the prior N(M_k, 1/(2 tau_k)). The centre is flat in sqrt(d_k) mu_k, which leaves the
+    laws of tau and d as they are without it.
+    """
+    table, x, state = small_problem()
+    entries, frame, r, m = table.data(x).rows, frame_of(options, 13), state.d.size, table.shape[0]
+    right, noise = state.right, state.noise_variance
+    mu = np.array([0.3, -0.2]) if options.centres else np.zeros(r)
+    left = state.left.copy()
+    left[:, :r] += mu
+    taus, priors, draws, ds = [], [], [], []
+    true_taus, true_prior = gasr._draw_taus, gasr._prior
+
+    def spy_taus(*arguments):
+        taus.append(true_taus(*arguments))
+        return taus[-1]
+
+    def spy_prior(side, centre, tau):
+        priors.append(centre)
+        return true_prior(side, centre, tau)
+
+    side = gasr.Side(
+        left, mu, Effect(0.0, 1.0), False, r, streams.ROWS, streams.ROW_SCALARS
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gasr, "_draw_taus", spy_taus)
+        patch.setattr(gasr, "_prior", spy_prior)
+        for t in range(n):
+            drawn, d, _ = gasr._half_sweep(side, right, entries, state._replace(sweep=t), frame)
+            draws.append((drawn.own[:, :r] * d, drawn.centre * d))
+            ds.append(d)
+    tau, before, d = np.array(taus), np.array(priors), np.array(ds)
+    A, after = np.stack([a for a, _ in draws]), np.stack([c for _, c in draws])
+    A_old, M = left[:, :r] * state.d, m
+
+    R_old = np.sum((A_old - mu * state.d) ** 2, axis=0)
+    R_new = np.sum((A - after[:, None]) ** 2, axis=1)
+    p_values = {
+        f"tau_{k}": p_of_transform(tau[:, k], R_old[k], state.gamma[k], M) for k in range(r)
+    }
+    places = [places_of_d(d[:, k], R_new[:, k], state.gamma[k], M) for k in range(r)]
+    p_values["d"] = ks_uniform(places)
+    p_values["rows"] = ks_uniform(_places_of_rows(x, table, right, noise, A_old, A, tau, before))
+    if options.centres:
+        scale = np.sqrt(2.0 * tau * m)
+        p_values["centre before"] = ks_uniform(
+            stats.norm.cdf((before - A_old.mean(axis=0)) * scale)
+        )
+        p_values["centre after"] = ks_uniform(stats.norm.cdf((after - A.mean(axis=1)) * scale))
+    return p_values
+
+
+def _places_of_rows(x, table, right, noise, A_old, A, tau, centre):
+    """Places of each A_ik given the others, row by row, under likelihood times N(M, 1/(2 tau))."""
+    n, (m, r) = A.shape[0], A_old.shape
+    places, current = [], np.tile(A_old, (n, 1, 1))
+    for i in range(m):
+        mine = table.i == i
+        factors, values = right[table.j[mine], :r], x[mine]
+        for k in range(r):
+            sd = 1.0 / np.sqrt(2.0 * tau[:, k])
+            reach = np.abs(A[:, i, k] - centre[:, k]) / sd + 8.0
+            grid = centre[:, k, None] + (reach * sd)[:, None] * np.linspace(-1, 1, 801)
+            rest = values - np.einsum("tk,jk->tj", current[:, i], factors)
+            rest = rest + current[:, i, k, None] * factors[:, k]
+            residual = rest[:, None] - grid[..., None] * factors[:, k]
+            density = -0.5 * np.sum(residual**2, axis=-1) / noise
+            density -= tau[:, k, None] * (grid - centre[:, k, None]) ** 2
+            places.append(places_in_law(A[:, i, k], grid, density))
+            current[:, i, k] = A[:, i, k]
+    return places
+
+
+# The laws behind the effects.
+
+EFFECT_CASES = {
+    "spread out": (np.array([1.5, 2.5, 1.9, 3.0, 2.2]), Effect(1.0, 0.5)),
+    "all but equal": (1e-4 * np.array([1.0, -2.0, 3.0, 1.0]), Effect(0.0, 1e-6)),
+}
+
+
+def effect_draws(n=4000):
+    """The mean given the effects and the old variance, then the variance given the new mean."""
+    key, p_values = chain_key(14, 0), {}
+    for name, (effects, law) in EFFECT_CASES.items():
+        deviation = effects - law.mean
+        total, square = float(deviation.sum()), float(np.sum(deviation**2))
+        drawn = np.array(
+            [
+                gasr._draw_effect(
+                    Address(key, t, streams.ROW_SCALARS), *law, effects.size, total, square
+                )
+                for t in range(n)
+            ]
+        )
+        prior = (gasr._EFFECT_SHAPE, gasr._EFFECT_RATE)
+        sd = math.sqrt(law.variance / effects.size)
+        means = effects.mean() + 12.0 * sd * np.linspace(-1, 1, 2001)
+        density = log_effects(effects, means, np.full(means.size, law.variance), *prior)
+        p_values[f"mean, {name}"] = ks_uniform(places_in_law(drawn[:, 0], means, density))
+
+        low, high = np.log(drawn[:, 1].min()) - 3.0, np.log(drawn[:, 1].max()) + 6.0
+        logs = np.linspace(low, high, 801)
+        means = np.broadcast_to(drawn[:1000, :1], (1000, logs.size))
+        density = log_effects(effects, means, np.exp(logs), *prior) + logs
+        places = places_in_law(np.log(drawn[:1000, 1]), logs, density)
+        p_values[f"variance, {name}"] = ks_uniform(places)
+    return p_values
+
+
+def effect_coefficients(n=500):
+    """alpha_i given everything else, after a half-sweep of the rows of the model with effects."""
+    table, x, state = small_problem()
+    r = state.d.size
+    law = Effect(0.4, 0.09)
+    beta = np.array([0.3, -0.2, 0.1])
+    left, right = state.left.copy(), state.right.copy()
+    left[:, r], right[:, r + 1] = 0.2, beta
+    entries, frame = table.data(x).rows, frame_of(EFFECTS, 15)
+    side = gasr.Side(left, np.zeros(r), law, True, r, streams.ROWS, streams.ROW_SCALARS)
+    after = [
+        gasr._half_sweep(side, right, entries, state._replace(sweep=t), frame) for t in range(n)
+    ]
+    own, d = np.stack([drawn.own for drawn, _, _ in after]), np.stack([d for _, d, _ in after])
+    grid = law.mean + 8.0 * math.sqrt(law.variance) * np.linspace(-1, 1, 801)
+    places = []
+    for i in range(table.shape[0]):
+        alpha = np.tile(own[:, None, :, r], (1, grid.size, 1))
+        alpha[:, :, i] = grid
+        density = log_joint(
+            x, table, own[:, None, :, :r], right[None, None, :, :r], d[:, None], state.gamma,
+            state.a, state.b, state.noise_variance, alpha, beta,
+        )  # fmt: skip
+        density = density + stats.norm.logpdf(grid, law.mean, math.sqrt(law.variance))
+        places.append(places_in_law(own[:, i, r], grid, density))
+    return {"alpha": ks_uniform(places)}

@@ -1,0 +1,109 @@
+"""Slow twins of the row kernels: loops in plain Python, double precision, the printed formulas.
+
+They take the same random bits as the kernels, so that they must agree with them to rounding.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from fillrank.draws.normal import normal_from_bits
+from fillrank.draws.streams import row_bits, seek, start_stream, uniform
+from fillrank.draws.truncated_normal import truncated_normal
+
+
+@njit
+def _normals_of_row(key, sweep, purpose, row, n):
+    stream = start_stream(key, sweep, purpose)
+    bits = np.empty(n, dtype=np.uint64)
+    row_bits(stream, row, bits)
+    out = np.empty(n)
+    for p in range(n):
+        out[p] = normal_from_bits(bits[p], stream, row, p)
+    return out
+
+
+@njit
+def _truncated_normal_at(key, sweep, purpose, row, component, mean, sd, low, high):
+    stream = start_stream(key, sweep, purpose)
+    seek(stream, row, component)
+    return truncated_normal(stream, mean, sd, low, high)
+
+
+@njit
+def _uniform_at(key, sweep, purpose, row, component):
+    stream = start_stream(key, sweep, purpose)
+    seek(stream, row, component)
+    return uniform(stream)
+
+
+def normals_of_row(address, row, n):
+    """The standard normals that belong to the n free coefficients of a row."""
+    return _normals_of_row(address.key, address.sweep, address.purpose, row, n)
+
+
+def gaussian_rows_twin(X, mask, own, other, prior, noise_variance, address):
+    """(own, squares) after a Gibbs draw of each row's free coefficients, one by one.
+
+    The coefficient c of a factor f, with target y (what the other coefficients leave over), has the
+    law of a Gaussian linear model: precision sum f^2 / s2 + p, mean (sum f y / s2 + p * mean) /
+    precision, where s2 is the noise variance, p and mean belong to the prior.
+    """
+    own, other = own.astype(float), other.astype(float)
+    squares = np.zeros(own.shape[0])
+    for i in range(own.shape[0]):
+        columns = np.flatnonzero(mask[i])
+        normals = normals_of_row(address, i, len(prior.free))
+        for p, k in enumerate(prior.free):
+            precision, weighted = prior.precision[p], prior.precision[p] * prior.mean[p]
+            for j in columns:
+                rest = sum(own[i, q] * other[j, q] for q in range(own.shape[1]) if q != k)
+                precision += other[j, k] ** 2 / noise_variance
+                weighted += other[j, k] * (X[i, j] - rest) / noise_variance
+            own[i, k] = weighted / precision + normals[p] / math.sqrt(precision)
+        squares[i] = sum((X[i, j] - own[i] @ other[j]) ** 2 for j in columns)
+    return own, squares
+
+
+def published_scales_twin(X, mask, U, V, d, gamma, noise_variance, address):
+    """d after the draws d_a ~ N(-B/A, sigma^2/A) on [0, inf), with the paper's printed sums.
+
+    A = sum_ij (u_ai v_aj)^2 and
+    B = sum_ij (sum_{k != a} d_k u_ki v_kj - x_ij) u_ai v_aj + sigma^2 gamma_a.
+    """
+    d = np.array(d, float)
+    for a in range(d.size):
+        A, B = 0.0, noise_variance * gamma[a]
+        for i, j in np.argwhere(mask):
+            others = sum(d[k] * U[i, k] * V[j, k] for k in range(d.size) if k != a)
+            A += (U[i, a] * V[j, a]) ** 2
+            B += (others - X[i, j]) * U[i, a] * V[j, a]
+        if A == 0.0:
+            d[a] = -math.log(_uniform_at(*address, 0, a)) / gamma[a]
+        else:
+            sd = math.sqrt(noise_variance / A)
+            d[a] = _truncated_normal_at(*address, 0, a, -B / A, sd, 0.0, math.inf)
+    return d
+
+
+def ball_rows_twin(X, mask, U, V, d, noise_variance, address):
+    """U after the draws u_ab ~ N(-D/C, sigma^2/C) on [-rho, rho], with the paper's printed sums.
+
+    C = d_a^2 sum_j v_aj^2 and
+    D = d_a sum_j (sum_{k != a} d_k u_kb v_kj - x_bj) v_aj over the columns j observed in row b,
+    rho^2 = 1 - sum_{i != b} u_ai^2. Without data (C = 0) the law is uniform.
+    """
+    U = np.array(U, float)
+    m, r = U.shape
+    for b in range(m):
+        for a in range(r):
+            C, D = 0.0, 0.0
+            for j in np.flatnonzero(mask[b]):
+                others = sum(d[k] * U[b, k] * V[j, k] for k in range(r) if k != a)
+                C += (d[a] * V[j, a]) ** 2
+                D += d[a] * (others - X[b, j]) * V[j, a]
+            rho = math.sqrt(max(0.0, 1.0 - sum(U[i, a] ** 2 for i in range(m) if i != b)))
+            mean, sd = (-D / C, math.sqrt(noise_variance / C)) if C > 0.0 else (0.0, math.inf)
+            U[b, a] = _truncated_normal_at(*address, b, a, mean, sd, -rho, rho)
+    return U

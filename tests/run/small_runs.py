@@ -1,0 +1,49 @@
+"""Tiny chains, and sweeps that do as a test tells them."""
+
+import numpy as np
+
+import fillrank as fr
+from fillrank.data.standard import standardise
+from fillrank.draws.streams import chain_key
+from fillrank.kernels.workers import Workers
+from fillrank.run.chains import Chain
+from fillrank.samplers import gasr
+from fillrank.samplers.state import Data, Effect, Frame, Options, Start, init
+
+OPTIONS = Options(row_effects=True, column_effects=True, centres=True)
+
+
+def small_data(n_rows=12, n_columns=9, seed=0):
+    """A rank-1 table with holes, in standard units."""
+    observations, _ = fr.synthetic(n_rows, n_columns, 1, 0.3, 0.3, random_state=seed)
+    standard = standardise(observations, True, np.dtype("float32"))
+    return Data(standard.rows, standard.columns)
+
+
+def small_chains(data, n_chains=1, seed=0, rank=2):
+    """Chains that start at spare components alone."""
+    m, n = data.shape
+    law = Effect(0.0, 0.1)
+    nothing = np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0))
+    start = Start(np.zeros(m), np.zeros(n), law, law, *nothing, 0.5, rank)
+    return [
+        Chain(
+            init(start, np.dtype("float32"), np.random.default_rng([seed, c])),
+            Frame(OPTIONS, chain_key(seed, c), Workers(1)),
+        )
+        for c in range(n_chains)
+    ]
+
+
+def interrupted_after(k):
+    """The sampler's sweep, with Ctrl-C in the one after the k-th."""
+    count = 0
+
+    def sweep(state, data, frame):
+        nonlocal count
+        count += 1
+        if count > k:
+            raise KeyboardInterrupt
+        return gasr.sweep(state, data, frame)
+
+    return sweep

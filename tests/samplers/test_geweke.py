@@ -1,0 +1,50 @@
+"""Geweke's joint test of both samplers, with a, b and sigma^2 fixed and centres off.
+
+(The centres' flat prior is improper: there is nothing to draw data from. Their conditionals are
+tested in test_gasr_conditionals.py.)
+"""
+
+import pytest
+
+from reference import geweke_cases
+from reference.geweke import worst
+from reference.verdicts import limit_of
+
+
+def _assert_no_alarm(scores):
+    name, size = worst(scores)
+    assert size < limit_of(len(scores)), f"{name}: z = {size:.1f}"
+
+
+def test_mixture_sampler():
+    _assert_no_alarm(geweke_cases.mixture(n_chains=600, length=25))
+
+
+def test_published_sampler():
+    _assert_no_alarm(geweke_cases.published(n_chains=600, length=25))
+
+
+def test_mixture_sampler_with_effects():
+    prior = geweke_cases.PACKAGE_PRIOR
+    _assert_no_alarm(geweke_cases.mixture_with_effects(400, 25, prior))
+
+
+def test_mixture_sampler_with_effects_of_ordinary_size(monkeypatch):
+    geweke_cases.use_proper_effect_prior(monkeypatch)
+    _assert_no_alarm(geweke_cases.mixture_with_effects(n_chains=400, length=25))
+
+
+@pytest.mark.slow
+def test_mixture_sampler_long_chains():
+    _assert_no_alarm(geweke_cases.mixture(n_chains=400, length=500, seed=1))
+
+
+@pytest.mark.slow
+def test_published_sampler_long_chains():
+    _assert_no_alarm(geweke_cases.published(n_chains=400, length=500, seed=1))
+
+
+@pytest.mark.slow
+def test_mixture_sampler_with_effects_long_chains(monkeypatch):
+    geweke_cases.use_proper_effect_prior(monkeypatch)
+    _assert_no_alarm(geweke_cases.mixture_with_effects(n_chains=400, length=300, seed=1))

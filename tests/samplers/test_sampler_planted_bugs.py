@@ -1,0 +1,247 @@
+"""The tests of this folder can fail: each mistake here is small, likely, and caught clearly.
+
+Every bug is one changed line in the source of a sampler or kernel. The checks are those that the
+right code passes in test_geweke.py and test_gasr_conditionals.py, most of them with fewer draws.
+"Clearly" means |z| > 6, or a p-value below 1e-9.
+"""
+
+from typing import NamedTuple
+
+import pytest
+
+import fillrank.kernels.gaussian_rows
+import fillrank.kernels.published
+from fillrank.samplers import gasr, gasr_published
+from reference import conditionals, geweke_cases
+from reference.geweke import worst
+from reference.planted import plant
+from reference.small_tables import CENTRES, PLAIN
+
+_CLEAR_SCORE = 6.0
+_CLEAR_P = 1e-9
+
+rows_kernel = fillrank.kernels.gaussian_rows
+published_kernels = fillrank.kernels.published
+
+
+class Bug(NamedTuple):
+    """``old`` becomes ``new`` in ``module.name``."""
+
+    module: object
+    name: str
+    old: str
+    new: str
+    users: tuple = ()
+    into: tuple = ()
+
+
+def _in_rows_kernel(old, new):
+    return Bug(rows_kernel, "gaussian_rows", old, new, into=(gasr,))
+
+
+def _in_ball_rows(old, new):
+    return Bug(published_kernels, "ball_rows", old, new, into=(gasr_published,))
+
+
+def _in_scales(old, new):
+    return Bug(published_kernels, "published_scales", old, new, into=(gasr_published,))
+
+
+def _rates(old, new):
+    return Bug(gasr, "draw_rates", old, new, into=(gasr_published,))
+
+
+def _tau(old, new):
+    return Bug(gasr, "draw_tau", old, new, users=("_draw_taus",))
+
+
+def _d(old, new):
+    return Bug(gasr, "draw_d", old, new, users=("_draw_ds",))
+
+
+def _parametrize(bugs, every_time):
+    """Run the bugs named in ``every_time`` always, the others among the slow tests."""
+    assert set(every_time) <= set(bugs)
+    parameters = [
+        pytest.param(bug, id=name, marks=[] if name in every_time else [pytest.mark.slow])
+        for name, bug in bugs.items()
+    ]
+    return pytest.mark.parametrize("bug", parameters)
+
+
+def _plant(monkeypatch, bug):
+    plant(monkeypatch, *bug)
+
+
+def _assert_clear_score(scores):
+    name, size = worst(scores)
+    print(f"caught by {name}: z = {size:.1f}")
+    assert size > _CLEAR_SCORE, f"missed; the largest is {name}: z = {size:.1f}"
+
+
+def _assert_clear_p(p_values):
+    name = min(p_values, key=p_values.get)
+    print(f"caught by {name}: p = {p_values[name]:.1g}")
+    assert p_values[name] < _CLEAR_P, f"missed: {p_values}"
+
+
+MIXTURE = {
+    "gamma of shape a": _rates("a + 1.0", "a"),
+    "gamma forgets d": _rates("b + d[k]", "b"),
+    "tau one dimension short": Bug(
+        gasr, "_half_sweep", "_draw_taus(address, R, gamma, n)", "_draw_taus(address, R, gamma, n - 1)"
+    ),
+    "d without its Jacobian": Bug(
+        gasr, "_half_sweep", "_draw_ds(address, R, gamma, n)", "_draw_ds(address, R, gamma, n - 1)"
+    ),
+    "d from its proposal": _d("log_accept = -gamma * (d - rho)", "log_accept = 0.0"),
+    "tau of shape m/2": _tau("0.5 * (m - 1)", "0.5 * m"),
+    "tau is the precision": Bug(gasr, "_prior", "2.0 * tau", "tau"),
+    "noise forgotten in the draw": _in_rows_kernel("sqrt(noise_variance / P)", "sqrt(1.0 / P)"),
+    "noise forgotten in the prior": _in_rows_kernel(
+        "noise_variance * prior.precision[p]", "prior.precision[p]"
+    ),
+    "stale residual": _in_rows_kernel("own.dtype.type(old - own[i, k])", "own.dtype.type(0)"),
+    "columns with the normals of the rows": Bug(
+        gasr, "sweep", "streams.COLUMNS", "streams.ROWS"
+    ),
+    "columns with the scalars of the rows": Bug(
+        gasr, "sweep", "streams.COLUMN_SCALARS", "streams.ROW_SCALARS"
+    ),
+    "d of the columns lost": Bug(gasr, "sweep", "columns, d, square =", "columns, _, square ="),
+    "d of the rows lost": Bug(
+        gasr, "sweep", "row_effect=rows.effect, d=d)", "row_effect=rows.effect)"
+    ),
+}  # fmt: skip
+
+
+@_parametrize(
+    MIXTURE,
+    [
+        "gamma of shape a",
+        "d without its Jacobian",
+        "tau is the precision",
+        "noise forgotten in the draw",
+        "stale residual",
+        "columns with the normals of the rows",
+        "columns with the scalars of the rows",
+        "d of the columns lost",
+    ],
+)
+def test_geweke_catches_in_the_mixture_sampler(monkeypatch, bug):
+    _plant(monkeypatch, bug)
+    _assert_clear_score(geweke_cases.mixture(n_chains=300, length=20))
+
+
+EFFECTS = {
+    "degrees of freedom": Bug(gasr, "_draw_effect", "0.5 * n, rate", "0.5 * (n - 1), rate"),
+    "square about the old mean": Bug(gasr, "_draw_effect", "0.5 * about_new", "0.5 * square"),
+    "sd for variance": Bug(
+        gasr, "_prior", "1.0 / side.effect.variance", "side.effect.variance ** -0.5"
+    ),
+    "sign of the prior mean": _in_rows_kernel(
+        "shrink * prior.mean[p]", "-shrink * prior.mean[p]"
+    ),
+}  # fmt: skip
+
+
+@_parametrize(EFFECTS, ["degrees of freedom", "sd for variance"])
+def test_geweke_catches_in_the_effects(monkeypatch, bug):
+    _plant(monkeypatch, bug)
+    geweke_cases.use_proper_effect_prior(monkeypatch)
+    _assert_clear_score(geweke_cases.mixture_with_effects(n_chains=300, length=20))
+
+
+PUBLISHED = {
+    "gamma of shape a": _rates("a + 1.0", "a"),
+    "radius of the whole ball": _in_ball_rows("math.sqrt(1.0 - rest)", "1.0"),
+    "radius without its root": _in_ball_rows("math.sqrt(1.0 - rest)", "1.0 - rest"),
+    "stale norm": _in_ball_rows("square[k] = rest + float(own[i, k]) ** 2", "pass"),
+    "stale residual": _in_ball_rows(
+        "own.dtype.type(d[k] * (old - own[i, k]))", "own.dtype.type(0)"
+    ),
+    "d for its square": _in_ball_rows("C = d[k] * d[k] * v2", "C = d[k] * v2"),
+    "rate with the wrong sign": _in_scales("- noise_variance * gamma", "+ noise_variance * gamma"),
+    "rate without the noise": _in_scales("noise_variance * gamma[k]", "gamma[k]"),
+}  # fmt: skip
+
+
+@_parametrize(PUBLISHED, ["radius of the whole ball", "stale residual", "rate with the wrong sign"])
+def test_geweke_catches_in_the_published_sampler(monkeypatch, bug):
+    _plant(monkeypatch, bug)
+    _assert_clear_score(geweke_cases.published(n_chains=300, length=20))
+
+
+CONDITIONALS = {
+    "radius of the whole ball": _in_ball_rows("math.sqrt(1.0 - rest)", "1.0"),
+    "residual stale after d": _in_scales("step = d[k] - new", "step = 0.0"),
+    "gamma of shape a": _rates("a + 1.0", "a"),
+}
+
+
+@_parametrize(CONDITIONALS, ["residual stale after d"])
+def test_brute_force_catches_in_the_published_sampler(monkeypatch, bug):
+    _plant(monkeypatch, bug)
+    _assert_clear_p(conditionals.published_conditionals(gasr_published.sweep))
+
+
+MIXTURE_DRAWS = {
+    "tau without acceptance": _tau("if uniform(stream) * (s + g) < g:", "if True:"),
+    "tau of shape m/2": _tau("0.5 * (m - 1)", "0.5 * m"),
+    "d without acceptance, far out": _d("log_accept = -m * math.log(d / rho)", "log_accept = 0.0"),
+    "d without acceptance": _d("log_accept = -gamma * (d - rho)", "log_accept = 0.0"),
+    "d with the tail of d^-(m+1)": _d("** (-1.0 / (m - 1))", "** (-1.0 / m)"),
+}
+
+
+@_parametrize(MIXTURE_DRAWS, ["tau without acceptance", "d without acceptance, far out"])
+def test_brute_force_catches_in_tau_and_d(monkeypatch, bug):
+    _plant(monkeypatch, bug)
+    _assert_clear_p(conditionals.mixture_draws())
+
+
+HALF_SWEEP = {
+    "centre on the wrong side": Bug(
+        gasr, "_half_sweep", "centre + total / n", "centre - total / n"
+    ),
+    "square about the old centre": Bug(
+        gasr, "_half_sweep", "R = R - 2 * shift * total + n * shift**2", "pass"
+    ),
+    "centre flat in mu, for d": Bug(
+        gasr, "_half_sweep", "_draw_ds(address, R, gamma, n)", "_draw_ds(address, R, gamma, n + 1)"
+    ),
+    "variance of the centre after": Bug(
+        gasr, "_half_sweep", "_CENTRE_AFTER, address, total / n, 1 / np.sqrt(2 * tau * n)",
+        "_CENTRE_AFTER, address, total / n, 1 / np.sqrt(tau * n)",
+    ),
+    "rows shrink to minus the centre": Bug(
+        gasr, "_prior", "np.arange(tau.size), centre,", "np.arange(tau.size), -centre,"
+    ),
+}  # fmt: skip
+
+
+@_parametrize(HALF_SWEEP, ["centre on the wrong side", "centre flat in mu, for d"])
+def test_brute_force_catches_in_the_centres(monkeypatch, bug):
+    _plant(monkeypatch, bug)
+    _assert_clear_p(conditionals.half_sweep_draws(CENTRES))
+
+
+@pytest.mark.slow
+def test_brute_force_catches_a_wrong_prior_precision(monkeypatch):
+    plant(monkeypatch, gasr, "_prior", "2.0 * tau", "tau")
+    _assert_clear_p(conditionals.half_sweep_draws(PLAIN))
+
+
+EFFECT_LAWS = {
+    "no prior of the mean": Bug(gasr, "_draw_effect", "1.0 + n / variance", "n / variance"),
+    "degrees of freedom": Bug(gasr, "_draw_effect", "0.5 * n, rate", "0.5 * (n - 1), rate"),
+    "no prior of the variance": Bug(
+        gasr, "_draw_effect", "_EFFECT_RATE + 0.5 * about_new", "0.5 * about_new"
+    ),
+}
+
+
+@_parametrize(EFFECT_LAWS, ["no prior of the mean"])
+def test_brute_force_catches_in_the_law_of_the_effects(monkeypatch, bug):
+    _plant(monkeypatch, bug)
+    _assert_clear_p(conditionals.effect_draws())
