@@ -218,10 +218,6 @@ def test_noise_free_and_fully_observed():
     assert model.noise_variance_ < 1e-6 * truth.var()
 
 
-@pytest.mark.xfail(
-    reason="the start follows the holes with small factors, and sigma falls too fast to undo it",
-    strict=True,
-)
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_free_with_holes(seed):
     observations, truth = fr.synthetic(60, 40, 2, 0.0, 0.3, random_state=seed)
@@ -231,9 +227,6 @@ def test_noise_free_with_holes(seed):
     assert model.rank_ == 2
 
 
-@pytest.mark.xfail(
-    reason="max_rank='auto' allows as many factors as columns; max_rank=1 is well", strict=True
-)
 @pytest.mark.parametrize("shape", [(1000, 3), (3, 1000)])
 def test_noise_of_tables_with_a_side_of_3_is_sane(shape):
     """Three factors beside effects can follow any three columns: sigma must not run to 0."""

@@ -59,28 +59,19 @@ def test_mean(workers, dtype):
     )
 
 
-def test_blocks_cover_all_rows(workers):
-    posterior = make()
-    found = list(posterior.blocks(3))
-    assert [(start, stop) for start, stop, _ in found] == [(0, 3), (3, 6), (6, 7)]
-    np.testing.assert_allclose(
-        np.vstack([block for _, _, block in found]), dense(posterior).mean(axis=0), atol=1e-5
-    )
-
-
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.999])
-def test_signal_intervals_are_quantiles_of_the_draws(level):
+def test_signal_intervals_are_quantiles_of_the_draws(level, workers):
     posterior = make()
-    low, high = posterior.interval(*cells(posterior), level, "signal")
+    low, high = posterior.interval(*cells(posterior), level, "signal", workers)
     values = dense(posterior).reshape(40, -1)
     expected = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
     np.testing.assert_allclose([low, high], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.999])
-def test_observation_intervals_are_quantiles_of_the_mixture(level):
+def test_observation_intervals_are_quantiles_of_the_mixture(level, workers):
     posterior = make()
-    low, high = posterior.interval(*cells(posterior), level, "observation")
+    low, high = posterior.interval(*cells(posterior), level, "observation", workers)
     values = dense(posterior).reshape(40, -1)
     sds = UNITS.scale * np.sqrt([w.noise_variance for w in posterior.draws])
 
@@ -91,11 +82,11 @@ def test_observation_intervals_are_quantiles_of_the_mixture(level):
     np.testing.assert_allclose(high, [quantile(c, (1 + level) / 2) for c in values.T], atol=1e-5)
 
 
-def test_observation_intervals_hold_simulated_observations():
+def test_observation_intervals_hold_simulated_observations(workers):
     """At 200,000 draws a share is known to 0.001; false alarms once in 10,000."""
     posterior = make(noise=(0.5, 4.0))
     rng = np.random.default_rng(0)
-    low, high = posterior.interval(np.array([2]), np.array([3]), 0.8, "observation")
+    low, high = posterior.interval(np.array([2]), np.array([3]), 0.8, "observation", workers)
     which = rng.integers(40, size=200_000)
     noise = np.array([w.noise_variance for w in posterior.draws])[which]
     observed = dense(posterior)[which, 2, 3] + 2.5 * np.sqrt(noise) * rng.standard_normal(200_000)
@@ -103,12 +94,12 @@ def test_observation_intervals_hold_simulated_observations():
     assert np.mean(observed > high) == pytest.approx(0.1, abs=0.003)
 
 
-def test_a_single_draw():
+def test_a_single_draw(workers):
     posterior = make(n_draws=1, noise=(0.04, 0.04))
     rows, columns = cells(posterior)
-    low, high = posterior.interval(rows, columns, 0.9, "signal")
+    low, high = posterior.interval(rows, columns, 0.9, "signal", workers)
     np.testing.assert_array_equal(low, high)
-    low, high = posterior.interval(rows, columns, 0.9, "observation")
+    low, high = posterior.interval(rows, columns, 0.9, "observation", workers)
     np.testing.assert_allclose(high - low, 2 * 1.6448536 * 0.2 * 2.5, rtol=1e-5)
 
 
@@ -118,8 +109,8 @@ def test_everything_stays_within_the_scale(workers):
     rows, columns = cells(posterior)
     for kind in ("signal", "observation"):
         np.testing.assert_array_equal(
-            posterior.interval(rows, columns, 0.9, kind),
-            np.clip(free.interval(rows, columns, 0.9, kind), 1, 5),
+            posterior.interval(rows, columns, 0.9, kind, workers),
+            np.clip(free.interval(rows, columns, 0.9, kind, workers), 1, 5),
         )
     np.testing.assert_array_equal(
         posterior.mean(rows, columns, workers), np.clip(free.mean(rows, columns, workers), 1, 5)
@@ -130,17 +121,19 @@ def test_blocks_and_threads_do_not_change_a_bit(monkeypatch, workers):
     posterior = make(shape=(60, 50))
     rows, columns = cells(posterior)
     expected = posterior.mean(rows, columns, workers)
-    intervals = posterior.interval(rows, columns, 0.9, "observation")
+    intervals = posterior.interval(rows, columns, 0.9, "observation", workers)
     monkeypatch.setattr("fillrank.posterior.posterior._BLOCK", 17)
     for n_threads in (1, 2, 4):
         with Workers(n_threads) as several:
             np.testing.assert_array_equal(posterior.mean(rows, columns, several), expected)
-    np.testing.assert_array_equal(posterior.interval(rows, columns, 0.9, "observation"), intervals)
+    np.testing.assert_array_equal(
+        posterior.interval(rows, columns, 0.9, "observation", workers), intervals
+    )
 
 
 def test_no_cells(workers):
     nothing = np.array([], dtype=np.int64)
     posterior = make()
     assert posterior.mean(nothing, nothing, workers).shape == (0,)
-    assert posterior.interval(nothing, nothing, 0.9, "observation")[0].shape == (0,)
+    assert posterior.interval(nothing, nothing, 0.9, "observation", workers)[0].shape == (0,)
     assert posterior.block(nothing, np.arange(5)).shape == (0, 5)

@@ -21,7 +21,7 @@ from fillrank.posterior.fold_in import complete_rows
 from fillrank.posterior.posterior import Kind, Posterior
 
 # A block of predictions is kept below this number of cells.
-_CELLS_AT_ONCE = 2**22
+_CELLS_AT_ONCE = 2**18
 
 
 class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -136,7 +136,8 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if kind not in ("signal", "observation"):
             raise InputError(f"kind must be 'signal' or 'observation', got {kind!r} instead.")
         i, j = self._positions(rows, columns)
-        return self.posterior_.interval(i, j, level, kind)
+        with self._workers() as workers:
+            return self.posterior_.interval(i, j, level, kind, workers)
 
     def predict_block(self, rows: Any, columns: Any) -> np.ndarray:
         """Posterior means of all cells of some rows and columns, by names: a matrix."""
@@ -174,7 +175,7 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     continue
                 fields = {"value": self.posterior_.mean(i, j, workers)}
                 if level is not None:
-                    low, high = self.posterior_.interval(i, j, level, "observation")
+                    low, high = self.posterior_.interval(i, j, level, "observation", workers)
                     fields |= {"lower": low, "upper": high}
                 yield to_long(data, data.row_labels[i], data.column_labels[j], fields)
 

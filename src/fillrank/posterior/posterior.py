@@ -1,6 +1,6 @@
 """The posterior of the completed matrix, asked by position and answered in the data's own units."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -44,16 +44,28 @@ class Posterior(NamedTuple):
 
     def mean(self, rows: np.ndarray, columns: np.ndarray, workers: Workers) -> np.ndarray:
         """Posterior means of the cells (rows_p, columns_p)."""
-        out = np.zeros(len(rows))
+        means = self._over_cells(lambda v: v.mean(axis=0), 1, rows, columns, workers)
+        return self.units.restore(means[0])
+
+    def _over_cells(
+        self,
+        summary: Callable[[np.ndarray], np.ndarray],
+        n_summaries: int,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        workers: Workers,
+    ) -> np.ndarray:
+        """A summary over the draws for every cell (n_summaries, cells), in blocks, on all threads."""
+        out = np.empty((n_summaries, len(rows)))
 
         def work(start: int, stop: int) -> None:
             for first in range(start, stop, _BLOCK):
                 block = slice(first, min(first + _BLOCK, stop))
-                out[block] = self._values(rows[block], columns[block]).mean(axis=0)
+                out[:, block] = summary(self._values(rows[block], columns[block]))
 
         cost = len(self.draws) * self.draws[0].left.shape[1]
         workers.for_rows(work, cost * np.arange(len(rows) + 1))
-        return self.units.restore(out)
+        return out
 
     def _values(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The signal of every draw (draws, cells), in standard units."""
@@ -63,19 +75,17 @@ class Posterior(NamedTuple):
         return values
 
     def interval(
-        self, rows: np.ndarray, columns: np.ndarray, level: float, kind: Kind
+        self, rows: np.ndarray, columns: np.ndarray, level: float, kind: Kind, workers: Workers
     ) -> tuple[np.ndarray, np.ndarray]:
         """Equal-tailed intervals (low, high) of the cells, for the signal or for a new observation."""
-        out = np.empty((2, len(rows)))
         tails = (0.5 * (1.0 - level), 0.5 * (1.0 + level))
-        for first in range(0, len(rows), _BLOCK):
-            block = slice(first, first + _BLOCK)
-            values = self._values(rows[block], columns[block])
+
+        def quantiles(values: np.ndarray) -> np.ndarray:
             if kind == "signal":
-                out[:, block] = np.quantile(values, tails, axis=0)
-            else:
-                out[:, block] = self._observed(values, tails)
-        low, high = self.units.restore(out)
+                return np.quantile(values, tails, axis=0)
+            return self._observed(values, tails)
+
+        low, high = self.units.restore(self._over_cells(quantiles, 2, rows, columns, workers))
         return low, high
 
     def _observed(self, values: np.ndarray, tails: tuple[float, float]) -> np.ndarray:
@@ -94,11 +104,3 @@ class Posterior(NamedTuple):
         for draw in self.draws:
             total += draw.left[rows] @ draw.right[columns].T
         return self.units.restore(total / len(self.draws))
-
-    def blocks(self, rows_at_once: int) -> Iterator[tuple[int, int, np.ndarray]]:
-        """(start, stop, means of rows start to stop) until all rows are done."""
-        m, n = self.shape
-        columns = np.arange(n)
-        for start in range(0, m, rows_at_once):
-            stop = min(start + rows_at_once, m)
-            yield start, stop, self.block(np.arange(start, stop), columns)

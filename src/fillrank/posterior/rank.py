@@ -8,8 +8,9 @@ import numpy as np
 
 from fillrank.solvers.spectral_start import detection_level
 
-# Below this share of the largest, single precision sees nothing.
-_SMALLEST_SHARE = 1e-5
+# A factor a thousand times weaker than the largest is not counted, however small the noise: without
+# noise, what chains leave of spare components would be.
+_SMALLEST_SHARE = 1e-3
 
 
 def rank_probabilities(

@@ -9,8 +9,8 @@ from fillrank.run.chains import Step
 from fillrank.samplers.state import Data, Options, State, signal_factors
 
 # Kept draws are bounded in number and in memory; when full, every second one is let go.
-MOST_DRAWS = 256
-MOST_BYTES = 2**30
+MOST_DRAWS = 512
+MOST_BYTES = 2**29
 _PROBES = 200
 
 

@@ -13,9 +13,9 @@ regularization", AAAI 2016), with two additions that can be switched off, effect
     s_\alpha^2 \sim \text{InverseGamma}(e_0, f_0), \quad \beta_j \text{ likewise} \\
     \sqrt{d_k} \mu_k, \; \sqrt{d_k} \nu_k &\sim \text{flat}
 
-The centres are flat on the scale that both sides share: were mu_k and nu_k themselves flat, the posterior
-would be improper at d_k = 0, and idle components would drift there. So (d, mu, nu) has a factor d from the
-centres.
+The centres are flat on the scale that both sides share: were mu_k and nu_k themselves flat, the
+posterior would be improper at d_k = 0, and idle components would drift there. So (d, mu, nu) has a
+factor d from the centres.
 
 **The ball disappears.** Fix v_k, nu_k and gamma_k and drop k. With z = d u the prior of (d, z) is
 proportional to :math:`e^{-\gamma d} d^{-m} 1[d \ge \|z\|]`. A centre M = d mu leaves that as it is: its

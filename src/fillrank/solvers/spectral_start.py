@@ -132,12 +132,29 @@ def _without(data: Data, effects: tuple[np.ndarray, np.ndarray]) -> Data:
     return Data(less(data.rows, *effects), less(data.columns, *effects[::-1]))
 
 
-# A component this far above the detection level counts as found beyond doubt.
-_CLEAR = 1.0
 _USUAL_RANK = 30
+# A start can fit all entries and still be wrong about the missing ones. From this share of the variance
+# that effects leave, sigma^2 comes down by itself; from less the factors would be held where they are.
+_SMALLEST_FIRST_NOISE = 1e-2
 # The noise variance at a random start, as a share of the data's: with all of it the chain would take
 # the signal for noise and stay at Z = 0.
 _RANDOM_NOISE = 0.24
+
+
+def largest_rank(shape: tuple[int, int], n_entries: int) -> int:
+    """The most components that a table can tell from noise; at least 1.
+
+    Ledermann's bound on the factors of p variables whose noise is to be estimated too (1937), for p the
+    smaller side; and no more parameters than entries.
+
+    Examples
+    --------
+    >>> largest_rank((1000, 3), 3000), largest_rank((20, 10), 120), largest_rank((500, 500), 250_000)
+    (1, 4, 250)
+    """
+    p = min(shape)
+    identified = int((2 * p + 1 - math.sqrt(8 * p + 1)) / 2)
+    return max(1, min(identified, n_entries // sum(shape)))
 
 
 def spectral_start(
@@ -151,15 +168,18 @@ def spectral_start(
     m, n = data.shape
     effects, laws = _start_effects(data, options)
     rest = _without(data, effects)
-    rank = min(max_rank or _USUAL_RANK, m, n)
+    most = max_rank or largest_rank((m, n), data.n_entries)
+    rank = min(max_rank or _USUAL_RANK, most, m, n)
     while True:
         U, s, V, noise = _soft_impute(rest, rank, workers, rng)
-        clear = int(np.sum(s > _CLEAR * detection_level((m, n), data.n_entries, noise)))
-        if max_rank is not None or clear + _SPARE <= rank or rank == min(m, n):
+        clear = int(np.sum(s > detection_level((m, n), data.n_entries, noise)))
+        if max_rank is not None or clear + _SPARE <= rank or rank == most:
             break
-        rank = min(2 * rank, m, n)
+        rank = min(2 * rank, most)
     if max_rank is None:
-        rank = min(max(_USUAL_RANK, clear + _SPARE), m, n)
+        rank = min(max(_USUAL_RANK, clear + _SPARE), most)
+    values = rest.rows.values.astype(np.float64)
+    noise = max(noise, _SMALLEST_FIRST_NOISE * float(np.mean(values**2)))
     return Start(*effects, *laws, U[:, :rank], s[:rank], V[:, :rank], noise, max_rank or rank)
 
 
@@ -168,7 +188,7 @@ def random_start(
 ) -> Start:
     """Random factors at the edge of the noise: no help from the data, for comparison."""
     m, n = data.shape
-    r = max_rank or min(_USUAL_RANK, m, n)
+    r = max_rank or min(_USUAL_RANK, largest_rank((m, n), data.n_entries))
     p = data.n_entries / (m * n)
     U, V = rng.uniform(-1, 1, (m, r)), rng.uniform(-1, 1, (n, r))
     s = np.full(r, math.sqrt(m * p) + math.sqrt(n * p))
