@@ -15,11 +15,25 @@ setup: .venv/installed
 demo: setup
 	$(BIN)/fillrank demo --output demo-output
 
+# numba's cache does not notice a change in a function that another one calls: tests start without it.
 test: setup
-	$(BIN)/python -m pytest -m "not slow"
+	find src -name "*.nb[ic]" -delete
+	$(BIN)/python -m pytest -m "not slow" -n 2
 
 test-slow: setup
-	$(BIN)/python -m pytest -m slow
+	find src -name "*.nb[ic]" -delete
+	$(BIN)/python -m pytest -m slow -n 2
+
+# The figures of docs/figures.md; DATA is a folder with ml-1m and ml-100k as published.
+bench: setup
+	$(BIN)/python benchmarks/synthetic.py errors
+	$(BIN)/python benchmarks/synthetic.py ranks
+	$(BIN)/python benchmarks/synthetic.py coverage
+	$(BIN)/python benchmarks/speed.py --data $(DATA)/ml-1m
+	$(BIN)/python benchmarks/ratings.py ml-100k --data $(DATA)/ml-100k
+	$(BIN)/python benchmarks/ratings.py ml-1m --data $(DATA)/ml-1m
+	$(BIN)/python benchmarks/ratings.py ml-1m --data $(DATA)/ml-1m --published
+	$(BIN)/python benchmarks/defaults.py --data $(DATA)/ml-100k
 
 lint: setup
 	$(BIN)/ruff check .

@@ -8,7 +8,8 @@ effects. Everything is measured in turns in one run and printed as ratios of med
 - bare: the gathers and multiply-adds of the half-sweep, with a fixed step in place of a draw;
 - component by component: the same conditionals the usual way, one pass over all entries for each
   component with the residuals kept in memory;
-- one thread against two.
+- one thread against two: of a sweep, of the bare loops, and of work that touches no memory, which shows
+  what the machine itself gives at that moment.
 """
 
 import argparse
@@ -37,6 +38,7 @@ from fillrank.kernels.workers import Workers
 RANK = 30
 WIDTH = RANK + 2
 NOISE = 0.5
+IN_A_ROW = 5
 
 
 @njit(nogil=True)
@@ -84,6 +86,15 @@ def by_component(entries, own, other, prior, noise_variance, address, residual):
                 residual[t] += step * other[entries.indices[t], k]
 
 
+@njit(nogil=True)
+def add_up(n):
+    """Work that touches no memory: what a second thread of this machine brings just now."""
+    total = 0.0
+    for i in range(n * 1_000_000):
+        total += 1.0 / (i + 1.0)
+    return total
+
+
 def random_ratings():
     """Random entries of the shape of MovieLens 1M, with rows of very different lengths."""
     rng = np.random.default_rng(0)
@@ -119,9 +130,17 @@ def jobs(data):
 
             workers.for_rows(work, side.pointers)
 
-    def bare():
+    def bare(workers):
         for side, own, other, out in zip(sides, blocks, blocks[::-1], squares, strict=True):
-            bare_rows(side, own.copy(), other, RANK + 1, out, 0, len(own))
+            copy = own.copy()
+
+            def work(start, stop, side=side, copy=copy, other=other, out=out):
+                bare_rows(side, copy, other, RANK + 1, out, start, stop)
+
+            workers.for_rows(work, side.pointers)
+
+    def registers(workers):
+        workers.for_rows(lambda start, stop: add_up(stop - start), np.arange(17) * 10**6)
 
     def components():
         for side, own, other, e in zip(sides, blocks, blocks[::-1], residuals, strict=True):
@@ -129,16 +148,19 @@ def jobs(data):
 
     return {
         "sweep, one thread": lambda: half_sweeps(one),
-        "bare, one thread": bare,
+        "bare, one thread": lambda: bare(one),
         "component by component, one thread": components,
         "sweep, two threads": lambda: half_sweeps(two),
+        "bare, two threads": lambda: bare(two),
+        "registers, one thread": lambda: registers(one),
+        "registers, two threads": lambda: registers(two),
     }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder with ratings.dat of MovieLens 1M")
-    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--repeats", type=int, default=9)
     arguments = parser.parse_args()
     if arguments.data:
         data, _ = fr.datasets.load("ml-1m", path=arguments.data).split(0.2, random_state=0)
@@ -151,18 +173,26 @@ def main():
     times = {name: [] for name in work}
     for _ in range(arguments.repeats):
         for name, job in work.items():
+            job()  # so that caches and processors are as awake as within a run
             started = time.perf_counter()
-            job()
-            times[name].append(time.perf_counter() - started)
+            for _ in range(IN_A_ROW):
+                job()
+            times[name].append((time.perf_counter() - started) / IN_A_ROW)
     median = {name: float(np.median(each)) for name, each in times.items()}
     for name, each in times.items():
         low, high = np.quantile(each, [0.1, 0.9])
         print(f"{name:<36} {1e3 * median[name]:7.1f} ms  ({1e3 * low:.1f} to {1e3 * high:.1f})")
-    sweep = median["sweep, one thread"]
-    print(f"sweep / bare                   {sweep / median['bare, one thread']:.2f}")
-    component = median["component by component, one thread"]
-    print(f"component by component / sweep {component / sweep:.2f}")
-    print(f"one thread / two threads       {sweep / median['sweep, two threads']:.2f}")
+
+    def ratio(text, slow, fast):
+        print(f"{text:<36} {median[slow] / median[fast]:.2f}")
+
+    ratio("sweep / bare", "sweep, one thread", "bare, one thread")
+    ratio(
+        "component by component / sweep", "component by component, one thread", "sweep, one thread"
+    )
+    ratio("two threads: sweep", "sweep, one thread", "sweep, two threads")
+    ratio("two threads: bare", "bare, one thread", "bare, two threads")
+    ratio("two threads: no memory at all", "registers, one thread", "registers, two threads")
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def _fit(job: Job, data: Observations) -> GASR:
         # How the run ended is among the results.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(data)
-    if model.stop_reason_.startswith("interrupted"):
+    if model.interrupted_:
         # The library keeps what it has; at a terminal, Ctrl-C means to end.
         raise KeyboardInterrupt
     return model

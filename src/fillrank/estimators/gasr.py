@@ -14,12 +14,14 @@ from fillrank.data.standard import standardise
 from fillrank.draws.streams import chain_key
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.estimators.base import MatrixCompleter, one_blas_thread
+from fillrank.kernels.compiled import must_compile
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.diagnostics import Diagnostics, complaint, diagnose
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.posterior.rank import most_probable, rank_probabilities
 from fillrank.run.chains import Chain, Sweep
 from fillrank.run.loop import AUTO_BURN_IN, AUTO_MOST_SWEEPS, Outcome, Plan, execute
+from fillrank.run.progress import say
 from fillrank.run.recorder import Draw
 from fillrank.samplers import gasr, gasr_published
 from fillrank.samplers.state import Data, Frame, Options, State, init
@@ -82,6 +84,8 @@ class GASR(MatrixCompleter):
     n_sweeps_ : int
     stop_reason_ : str
         Why the run ended.
+    interrupted_ : bool
+        Whether it was Ctrl-C.
 
     Examples
     --------
@@ -151,6 +155,7 @@ class GASR(MatrixCompleter):
         seed = _seed(self.random_state)
         standard = standardise(observations, self.effects is not None, np.dtype(self.dtype))
         data = Data(standard.rows, standard.columns)
+        say("compiling, at first use only; some seconds.", self.progress and must_compile())
         with one_blas_thread(), self._workers() as workers:
             chains = self._first_chains(data, options, workers, seed)
             outcome = execute(
@@ -244,6 +249,7 @@ class GASR(MatrixCompleter):
         self.noise_variance_ = noise * units.scale**2
         self.n_sweeps_ = outcome.n_sweeps
         self.stop_reason_ = outcome.stop_reason
+        self.interrupted_ = outcome.interrupted
         history = recorder.history()
         self.history_ = {
             "residual_variance": history["residual_variance"] * units.scale**2,

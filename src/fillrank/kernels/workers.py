@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 # Ranges per thread: enough to even out rows of different cost, few enough to cost nothing themselves.
-_RANGES_PER_THREAD = 4
+_RANGES_PER_THREAD = 8
 # Entries below which a second thread costs more than it brings.
 _SMALLEST_SHARE = 5_000
 

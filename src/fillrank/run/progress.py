@@ -45,6 +45,12 @@ class _Bar:
         self._bar.close()
 
 
+def say(text: str, wanted: bool) -> None:
+    """A line to standard error, if progress is wanted."""
+    if wanted:
+        print(f"fillrank: {text}", file=sys.stderr, flush=True)
+
+
 @contextmanager
 def progress_for(wanted: bool) -> Iterator[Progress]:
     """The kind of progress that fits where standard error goes."""

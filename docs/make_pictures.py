@@ -1,0 +1,56 @@
+"""The pictures of the README and the docs, from real runs: python docs/make_pictures.py"""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import fillrank as fr
+from fillrank.cli.demo import generate_weather
+
+IMAGES = Path(__file__).parent / "images"
+INK, BAND, DOT = "#1f4e79", "#bcd2e8", "#c0533e"
+
+
+def _table(ax, matrix, title):
+    ax.imshow(matrix[:60], aspect="auto", cmap="RdYlBu_r", vmin=2, vmax=28, interpolation="nearest")
+    ax.set(title=title, xlabel="day", ylabel="station", xticks=[0, 60, 119], yticks=[0, 59])
+    ax.set_xticklabels(["1", "61", "120"])
+    ax.set_yticklabels(["1", "60"])
+
+
+def overview():
+    """The demo's table with its holes, filled, and one station with its intervals."""
+    weather = generate_weather()
+    model = fr.GASR(random_state=0, progress=False)
+    filled = model.fit_transform(weather.read)
+    station = int(np.argsort(np.isfinite(weather.read).sum(axis=1))[75])
+    days = np.arange(20, 56)
+    low, high = model.predict_interval(station, days, level=0.9)
+
+    figure = Figure(figsize=(12, 3.4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1.5])
+    _table(left, weather.read, "60% of the readings are lost")
+    _table(middle, filled, f"filled in; {model.rank_} factors found")
+    right.vlines(days + 1, low, high, color=BAND, lw=5, label="90% interval")
+    right.plot(days + 1, weather.truth[station, days], "_", color=INK, ms=6, mew=1.6, label="truth")
+    right.plot(days + 1, weather.read[station, days], "o", color=DOT, ms=3.5, label="readings")
+    right.set(title="one station: the truth was not shown to it", xlabel="day", ylabel="degrees")
+    right.legend(frameon=False, ncols=3, fontsize=8, loc="lower center")
+    low_end, high_end = right.get_ylim()
+    right.set_ylim(low_end - 0.12 * (high_end - low_end), high_end)
+    for ax in (left, middle, right):
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.savefig(IMAGES / "overview.png", dpi=110)
+
+
+def spectrum():
+    """The spectrum of the demo's table."""
+    model = fr.GASR(random_state=0, progress=False).fit(generate_weather().read)
+    fr.plot.spectrum(model).figure.savefig(IMAGES / "spectrum.png", dpi=110)
+
+
+if __name__ == "__main__":
+    IMAGES.mkdir(exist_ok=True)
+    overview()
+    spectrum()
