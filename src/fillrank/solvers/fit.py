@@ -1,0 +1,81 @@
+"""What the spectral solvers share: a solution in factors, and what is known about it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fillrank.kernels.products import product, residual
+from fillrank.kernels.workers import Workers
+from fillrank.samplers.state import Data
+
+
+class Factors(NamedTuple):
+    """Z = U diag(s) V^T with orthonormal columns in U (m, q) and V (n, q), s descending, positive."""
+
+    U: np.ndarray
+    s: np.ndarray
+    V: np.ndarray
+
+
+class Limits(NamedTuple):
+    """When a solver stops: rank, iterations, and how small its certificate has to be."""
+
+    max_rank: int
+    max_iterations: int
+    tolerance: float
+
+
+class Fit(NamedTuple):
+    """A solution with its history and its certificate.
+
+    ``violation`` says how far the solution is from optimal, relative to the objective: a duality gap
+    where the problem is convex, the worst breach of the fixed-point conditions elsewhere. With
+    ``converged`` it is at most the tolerance that was asked for; ``reason`` says why the solver stopped.
+    """
+
+    factors: Factors
+    objectives: tuple[float, ...]
+    violation: float
+    converged: bool
+    reason: str
+
+
+def no_factors(data: Data) -> Factors:
+    """Z = 0."""
+    m, n = data.shape
+    return Factors(np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)))
+
+
+def residuals(data: Data, factors: Factors, workers: Workers) -> Data:
+    """P_Omega(X - Z), by row and by column."""
+    left = factors.U * factors.s
+    return Data(
+        residual(data.rows, left, factors.V, workers),
+        residual(data.columns, factors.V, left, workers),
+    )
+
+
+def sum_of_squares(data: Data) -> float:
+    """The sum of the squared entries."""
+    values = data.rows.values
+    return float(values @ values)
+
+
+class Completed:
+    """W = P_Omega(X - Z) + Z, the matrix with its holes filled by Z: sparse plus low rank."""
+
+    def __init__(self, sparse: Data, factors: Factors, workers: Workers):
+        self.sparse = sparse
+        self.factors = factors
+        self._workers = workers
+        self.shape = sparse.shape
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        """W B."""
+        U, s, V = self.factors
+        return product(self.sparse.rows, block, self._workers) + (U * s) @ (V.T @ block)
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        """W^T B."""
+        U, s, V = self.factors
+        return product(self.sparse.columns, block, self._workers) + (V * s) @ (U.T @ block)
