@@ -8,12 +8,12 @@ from fillrank.data.entries import Entries
 from fillrank.data.standard import standardise
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.state import Data, Effect, Options
+from fillrank.solvers.effects import shrunken_means
 from fillrank.solvers.spectral_start import (
     _SHRINK,
     detection_level,
     largest_rank,
     random_start,
-    shrunken_means,
     spectral_start,
 )
 

@@ -6,7 +6,6 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from fillrank.data.checks import check_whole
 from fillrank.data.observations import Observations
@@ -14,6 +13,7 @@ from fillrank.data.standard import standardise
 from fillrank.draws.streams import chain_key
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.estimators.base import MatrixCompleter, one_blas_thread
+from fillrank.estimators.checks import EFFECTS, check_choice, check_value_range, seed_from
 from fillrank.kernels.compiled import must_compile
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.diagnostics import Diagnostics, complaint, diagnose
@@ -27,7 +27,6 @@ from fillrank.samplers import gasr, gasr_published
 from fillrank.samplers.state import Data, Frame, Options, State, init
 from fillrank.solvers.spectral_start import random_start, spectral_start
 
-_EFFECTS = (None, "mean", "rows", "columns", "both")
 _STARTS = {"spectral": spectral_start, "random": random_start}
 _LEADING = 5  # singular values that the diagnostics look at
 
@@ -151,8 +150,8 @@ class GASR(MatrixCompleter):
     def _fit(self, observations: Observations) -> None:
         plan = self._plan()
         options = self._options()
-        value_range = self._value_range(observations)
-        seed = _seed(self.random_state)
+        value_range = check_value_range(self.value_range, observations)
+        seed = seed_from(self.random_state)
         standard = standardise(observations, self.effects is not None, np.dtype(self.dtype))
         data = Data(standard.rows, standard.columns)
         say("compiling, at first use only; some seconds.", self.progress and must_compile())
@@ -166,10 +165,10 @@ class GASR(MatrixCompleter):
         self._warn(outcome)
 
     def _options(self) -> Options:
-        _check_choice("effects", self.effects, _EFFECTS)
-        _check_choice("dtype", self.dtype, ("float32", "float64"))
-        _check_choice("start", self.start, tuple(_STARTS))
-        _check_choice("sampler", self.sampler, ("mixture", "published"))
+        check_choice("effects", self.effects, EFFECTS)
+        check_choice("dtype", self.dtype, ("float32", "float64"))
+        check_choice("start", self.start, tuple(_STARTS))
+        check_choice("sampler", self.sampler, ("mixture", "published"))
         published = self.sampler == "published"
         if published and (self.centres or self.effects not in (None, "mean")):
             raise InputError(
@@ -215,22 +214,6 @@ class GASR(MatrixCompleter):
 
     def _sweep(self) -> Sweep:
         return gasr_published.sweep if self.sampler == "published" else gasr.sweep
-
-    def _value_range(self, observations: Observations) -> tuple[float, float] | None:
-        if self.value_range is None:
-            return None
-        if isinstance(self.value_range, str) and self.value_range == "auto":
-            return observations.value_range()
-        try:
-            low, high = map(float, self.value_range)
-        except (TypeError, ValueError):
-            low = high = 0.0
-        if not low < high:
-            raise InputError(
-                'value_range must be "auto", None or two numbers (low, high) with low < high, '
-                f"got {self.value_range!r} instead."
-            )
-        return low, high
 
     def _keep(self, outcome: Outcome, units: Units) -> None:
         """Turn the record of a run into fitted attributes, in the data's units."""
@@ -290,15 +273,3 @@ class GASR(MatrixCompleter):
             self._recorder.probes,
             n_leading=min(self.rank_, _LEADING),
         )
-
-
-def _seed(random_state: Any) -> int:
-    most = 2**31 - 1
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(most))
-    return int(check_random_state(random_state).randint(most))
-
-
-def _check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"{name} must be one of {allowed}, got {value!r} instead.")
