@@ -29,6 +29,7 @@ bench: setup
 	$(BIN)/python benchmarks/synthetic.py errors
 	$(BIN)/python benchmarks/synthetic.py ranks
 	$(BIN)/python benchmarks/synthetic.py coverage
+	$(BIN)/python benchmarks/synthetic.py small --seeds 8
 	$(BIN)/python benchmarks/speed.py --data $(DATA)/ml-1m
 	$(BIN)/python benchmarks/ratings.py ml-100k --data $(DATA)/ml-100k
 	$(BIN)/python benchmarks/ratings.py ml-1m --data $(DATA)/ml-1m
