@@ -8,18 +8,27 @@ if TYPE_CHECKING:
     from fillrank.data.observations import Observations
     from fillrank.data.readers import read
     from fillrank.data.synthetic import synthetic
-    from fillrank.errors import ConvergenceWarning, FillrankError
+    from fillrank.errors import ConvergenceWarning, FillrankError, UnitsWarning
     from fillrank.estimators.gasr import GASR
+    from fillrank.estimators.hasi import HASI
+    from fillrank.estimators.relaxed_spectral import RelaxedSpectral
     from fillrank.estimators.score import score
+    from fillrank.estimators.soft_impute import SoftImpute
+    from fillrank.estimators.soft_impute_als import SoftImputeALS
     from fillrank.report import plot
 
 __version__ = "0.1.0"
 
 __all__ = [
     "GASR",
+    "HASI",
     "ConvergenceWarning",
     "FillrankError",
     "Observations",
+    "RelaxedSpectral",
+    "SoftImpute",
+    "SoftImputeALS",
+    "UnitsWarning",
     "datasets",
     "plot",
     "read",
@@ -34,7 +43,12 @@ _HOMES = {
     "ConvergenceWarning": "fillrank.errors",
     "FillrankError": "fillrank.errors",
     "GASR": "fillrank.estimators.gasr",
+    "HASI": "fillrank.estimators.hasi",
     "Observations": "fillrank.data.observations",
+    "RelaxedSpectral": "fillrank.estimators.relaxed_spectral",
+    "SoftImpute": "fillrank.estimators.soft_impute",
+    "SoftImputeALS": "fillrank.estimators.soft_impute_als",
+    "UnitsWarning": "fillrank.errors",
     "read": "fillrank.data.readers",
     "score": "fillrank.estimators.score",
     "synthetic": "fillrank.data.synthetic",

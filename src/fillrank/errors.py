@@ -32,5 +32,9 @@ class NotSupportedError(FillrankError, NotImplementedError):
     """The method has no such answer, for example intervals without a posterior."""
 
 
+class UnitsWarning(UserWarning):
+    """The columns of a table differ so much in size that one noise level cannot fit them all."""
+
+
 class ConvergenceWarning(UserWarning):
     """A run ended before its result can be trusted."""

@@ -8,7 +8,7 @@ import pytest
 from quick_fits import NAN, quick, table
 
 import fillrank as fr
-from fillrank.errors import ConvergenceWarning
+from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.estimators import gasr as estimator
 from fillrank.run import loop, recorder
 from fillrank.run.loop import execute
@@ -174,8 +174,8 @@ def test_too_few_draws_to_judge():
 
 
 def test_too_few_effective_draws():
-    (message,) = fit_warnings(n_sweeps=40, n_chains=2, max_rank=1)
-    assert "effective draws, and should on 50" in message
+    (message,) = fit_warnings(n_sweeps=20, n_chains=2, max_rank=1)
+    assert "effective draws, and should on 25" in message
     assert "n_chains=2" not in message
 
 
@@ -253,3 +253,37 @@ def test_blas_has_its_threads_back_after_a_fit():
     with pytest.raises(ValueError, match="observed"):
         quick().fit(np.full((2, 2), NAN))
     assert threads() == before
+
+
+def test_columns_in_different_units_are_warned_of():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 4)) * [1e-3, 1.0, 10.0, 1e4]
+    with pytest.warns(fr.UnitsWarning, match="StandardScaler") as caught:
+        quick().fit(X)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", fr.UnitsWarning)
+        quick().fit(X / X.std(axis=0))
+
+
+def test_few_kept_draws_are_warned_of(monkeypatch):
+    monkeypatch.setattr(recorder, "MOST_BYTES", 20_000)
+    observations, _ = fr.synthetic(40, 30, rank=2, random_state=0)
+    with pytest.warns(fr.ConvergenceWarning, match="kept in memory"):
+        quick(n_sweeps=200, max_rank=3).fit(observations)
+
+
+def test_a_burn_in_shorter_than_a_window_still_estimates_the_noise():
+    observations, _ = fr.synthetic(60, 50, rank=2, noise=0.2, missing=0.3, random_state=0)
+    model = quick(n_sweeps=150, burn_in=3).fit(observations)
+    assert len(set(model.history_["noise_variance"][0])) == 2
+
+
+def test_the_published_sampler_has_its_own_start():
+    with pytest.raises(InputError, match="random start"):
+        fr.GASR.as_published(start="spectral").fit(np.eye(4))
+
+
+def test_a_path_is_no_table():
+    with pytest.raises(InputError, match="reads it"):
+        quick().fit("table.csv")

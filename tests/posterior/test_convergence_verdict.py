@@ -66,7 +66,7 @@ def test_chains_apart():
 
 
 def test_too_few_effective_draws():
-    variance, spectra, probes = traces(1, n_draws=30)
+    variance, spectra, probes = traces(1, n_draws=16)
     assert not diagnose(variance, spectra, probes, 0).converged
     assert f"should on {SMALLEST_ESS}" in complaint(probes)
 

@@ -157,9 +157,9 @@ def _write(job: Job, model: GASR, stage: Path, with_intervals: bool) -> None:
     if is_written_wide(model.observations_):
         write_wide(stage / output.FILLED, model)
     else:
-        write_missing(stage / output.FILLED, model)
+        write_missing(stage / output.FILLED, model, show=not job.quiet)
     if with_intervals:
-        write_missing(stage / output.INTERVALS, model, job.level)
+        write_missing(stage / output.INTERVALS, model, job.level, show=not job.quiet)
     _save(fr.plot.spectrum(model), stage / output.SPECTRUM)
     _save(fr.plot.trace(model), stage / output.TRACE)
 

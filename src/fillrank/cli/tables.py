@@ -14,6 +14,7 @@ import numpy as np
 
 from fillrank.data.observations import Observations
 from fillrank.data.tables import free_name
+from fillrank.run.progress import progress_for
 
 if TYPE_CHECKING:
     from fillrank.estimators.base import MatrixCompleter
@@ -46,10 +47,13 @@ def digits_for(values: np.ndarray) -> int:
     return min(_DIGITS + more, _MOST_DIGITS)
 
 
-def write_missing(path: Path, model: MatrixCompleter, level: float | None = None) -> None:
+def write_missing(
+    path: Path, model: MatrixCompleter, level: float | None = None, *, show: bool = False
+) -> None:
     """Write a line for each missing cell: row, column, value and, with a level, lower and upper."""
-    digits = digits_for(model.observations_.values)
-    with path.open("w", encoding="utf-8", newline="") as file:
+    data = model.observations_
+    digits, n_missing, done = digits_for(data.values), math.prod(data.shape) - len(data), 0
+    with path.open("w", encoding="utf-8", newline="") as file, progress_for(show, "cell") as tell:
         writer = csv.writer(file)
         for number, table in enumerate(model.predict_missing(level)):
             fields, lines = _lines(table)
@@ -59,6 +63,8 @@ def write_missing(path: Path, model: MatrixCompleter, level: float | None = None
                 [_text(row), _text(column), *_rounded(numbers, digits)]
                 for row, column, *numbers in lines
             )
+            done += len(table[fields[0]])
+            tell(done, n_missing, "writing")
 
 
 def _lines(table: Any) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:

@@ -16,6 +16,7 @@ from fillrank.data.matrices import dense_matrix
 from fillrank.data.observations import Observations
 from fillrank.data.tables import is_table, to_long, to_wide
 from fillrank.errors import InputError
+from fillrank.estimators.checks import warn_of_units
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.fold_in import complete_rows
 from fillrank.posterior.posterior import Kind, Posterior
@@ -41,7 +42,9 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         y : None
             Not used; there for scikit-learn.
         """
-        self._fit(self._judge(X, reset=True))
+        observations = self._judge(X, reset=True)
+        warn_of_units(observations)
+        self._fit(observations)
         return self
 
     def _fit(self, observations: Observations) -> None:
@@ -56,6 +59,8 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             elif reset:
                 self.n_features_in_ = observations.shape[1]
             return observations
+        if isinstance(X, str | os.PathLike):
+            raise InputError(f"X must be a table, got a path, {str(X)!r}; fr.read(path) reads it.")
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             X = dense_matrix(X)
         return Observations.of(
@@ -143,7 +148,8 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Posterior means of all cells of some rows and columns, by names: a matrix."""
         check_is_fitted(self)
         i = self.observations_.row_positions(rows)
-        return self.posterior_.block(i, self.observations_.column_positions(columns))
+        with one_blas_thread():
+            return self.posterior_.block(i, self.observations_.column_positions(columns))
 
     def predict_missing(self, level: float | None = None) -> Iterator[Any]:
         """All missing cells, as a stream of long tables that never holds the whole matrix.
@@ -203,7 +209,8 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Fit, and fill in the missing cells of the same table."""
         self.fit(X)
         n_rows, n_columns = self.observations_.shape
-        means = self.posterior_.block(np.arange(n_rows), np.arange(n_columns))
+        with one_blas_thread():  # more would make the bits depend on their number
+            means = self.posterior_.block(np.arange(n_rows), np.arange(n_columns))
         return _filled(self.observations_, means)
 
     def _signal(self, X: Any) -> np.ndarray:

@@ -6,8 +6,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fillrank.data.observations import Observations
-from fillrank.errors import InputError
+from fillrank.errors import InputError, UnitsWarning
+from fillrank.estimators.warn import warn_user
 
+# Columns with fewer entries say nothing about their size, and a ratio of sizes below this is what
+# random factors alone bring about.
+_FEWEST_TO_JUDGE, _UNEQUAL = 5, 30.0
 EFFECTS = (None, "mean", "rows", "columns", "both")
 
 
@@ -33,6 +37,34 @@ def check_value_range(value_range: Any, observations: Observations) -> tuple[flo
             f"got {value_range!r} instead."
         )
     return low, high
+
+
+def warn_of_units(observations: Observations) -> None:
+    """Warn if the columns of a wide table are of very different size, as with different units.
+
+    The model has one noise level: a column of metres beside one of euros would be all noise.
+    """
+    if observations.origin.layout not in ("wide", "matrix"):
+        return
+    column, values, n = observations.column_index, observations.values, observations.shape[1]
+    count = np.bincount(column, minlength=n)
+    largest = float(np.abs(values).max()) or 1.0
+    values = values / largest
+    means = np.bincount(column, values, n) / np.maximum(count, 1)
+    squares = np.bincount(column, (values - means[column]) ** 2, n)
+    spread = largest * np.sqrt(squares / np.maximum(count, 1))
+    spread = spread[(count >= _FEWEST_TO_JUDGE) & (spread > 0)]
+    if spread.size < 2:
+        return
+    low, high = np.quantile(spread, [0.1, 0.9])
+    if high > _UNEQUAL * low:
+        warn_user(
+            f"the columns differ much in size: their standard deviations go from {spread.min():.3g} to "
+            f"{spread.max():.3g}, and one noise level is fitted to all. If they are in different units, "
+            "bring them to one scale first, for example by "
+            "make_pipeline(StandardScaler(), GASR()) of scikit-learn.",
+            UnitsWarning,
+        )
 
 
 def seed_from(random_state: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -14,9 +13,10 @@ from fillrank.draws.streams import chain_key
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.estimators.base import MatrixCompleter, one_blas_thread
 from fillrank.estimators.checks import EFFECTS, check_choice, check_value_range, seed_from
+from fillrank.estimators.warn import warn_user
 from fillrank.kernels.compiled import must_compile
 from fillrank.kernels.workers import Workers
-from fillrank.posterior.diagnostics import Diagnostics, complaint, diagnose
+from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, complaint, diagnose
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.posterior.rank import most_probable, rank_probabilities
 from fillrank.run.chains import Chain, Sweep
@@ -170,10 +170,13 @@ class GASR(MatrixCompleter):
         check_choice("start", self.start, tuple(_STARTS))
         check_choice("sampler", self.sampler, ("mixture", "published"))
         published = self.sampler == "published"
-        if published and (self.centres or self.effects not in (None, "mean")):
+        check_choice("centres", self.centres, (True, False))
+        plain = not self.centres and self.effects in (None, "mean") and self.start == "random"
+        if published and not plain:
             raise InputError(
-                "the published sampler has no centres and no effects but the mean; got "
-                f"centres={self.centres!r}, effects={self.effects!r}. Use GASR.as_published()."
+                "the published sampler has a random start, no centres, and no effects but the mean; got "
+                f"start={self.start!r}, centres={self.centres!r}, effects={self.effects!r}. "
+                "Use GASR.as_published()."
             )
         if self.n_threads is not None:
             check_whole("n_threads", self.n_threads, 1)
@@ -248,8 +251,8 @@ class GASR(MatrixCompleter):
         The published schedule averages from the first sweep on, whatever that means for convergence:
         who asks for it is not told off.
         """
+        kept = len(outcome.recorder.draws)
         if outcome.interrupted:
-            kept = len(outcome.recorder.draws)
             message = f"Fit {outcome.stop_reason}; {kept} draws are kept."
         elif self.sampler == "published":
             return
@@ -260,9 +263,14 @@ class GASR(MatrixCompleter):
             )
             if self.n_chains == 1:
                 message += " With n_chains=2, diagnostics() judges by the agreement of chains."
+        elif kept < SMALLEST_ESS:
+            message = (
+                f"Only {kept} draws of a table of this size are kept in memory: intervals will be "
+                "too narrow. Lower max_rank, or fit a part of the rows."
+            )
         else:
             return
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warn_user(message, ConvergenceWarning)
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of identified quantities, with a verdict."""

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from fillrank.data.observations import Observations
+from fillrank.errors import NotSupportedError
 from fillrank.estimators.base import MatrixCompleter
 from fillrank.posterior.metrics import coverage, mae, nmae, rmse
 
@@ -25,7 +26,7 @@ def score(test: Any, model: MatrixCompleter, level: float = 0.9) -> dict[str, fl
     dict
         ``rmse``, ``mae``, ``nmae`` (the mean absolute error divided by the range of values);
         ``rmse_rounded``, ``mae_rounded`` and ``nmae_rounded`` with predictions rounded to whole
-        numbers; ``coverage``, the share of entries within their intervals.
+        numbers; ``coverage``, the share of entries within their intervals, NaN if it has none.
 
     Examples
     --------
@@ -37,7 +38,11 @@ def score(test: Any, model: MatrixCompleter, level: float = 0.9) -> dict[str, fl
     """
     test = Observations.of(test)
     predicted = model.predict(test.rows, test.columns)
-    low, high = model.predict_interval(test.rows, test.columns, level, kind="observation")
+    try:
+        low, high = model.predict_interval(test.rows, test.columns, level, kind="observation")
+        covered = coverage(test.values, low, high)
+    except NotSupportedError:
+        covered = float("nan")
     seen = model.observations_.values
     value_range = model.posterior_.units.value_range or (float(seen.min()), float(seen.max()))
     rounded = np.rint(predicted)
@@ -48,5 +53,5 @@ def score(test: Any, model: MatrixCompleter, level: float = 0.9) -> dict[str, fl
         "rmse_rounded": rmse(test.values, rounded),
         "mae_rounded": mae(test.values, rounded),
         "nmae_rounded": nmae(test.values, rounded, value_range),
-        "coverage": coverage(test.values, low, high),
+        "coverage": covered,
     }

@@ -8,7 +8,7 @@ import numpy as np
 # Vehtari et al. (2021) ask for R-hat below 1.01 before a draw is reported. Predictions are means over
 # many weakly identified factors, and are steady long before every singular value is.
 LARGEST_RHAT = 1.1
-SMALLEST_ESS = 50
+SMALLEST_ESS = 25
 _FEWEST_DRAWS = 8
 # Cells that are enough to tell whether a run has converged; each costs a millisecond.
 _CELLS_TO_JUDGE_BY = 50

@@ -31,14 +31,19 @@ class Step(NamedTuple):
     infos: tuple[Info, ...]
 
 
-def advance(chain: Chain, data: Data, sweep: Sweep, adapt: bool) -> tuple[Chain, Info]:
-    """One sweep; with ``adapt``, a, b and sigma^2 are estimated again after every fifth."""
+def advance(
+    chain: Chain, data: Data, sweep: Sweep, adapt: bool, last: bool = False
+) -> tuple[Chain, Info]:
+    """One sweep; with ``adapt``, a, b and sigma^2 are estimated after every fifth.
+
+    ``last`` estimates them at once: for an adaptation that ends before the fifth.
+    """
     state, info = sweep(chain.state, data, chain.frame)
     if not adapt:
         return Chain(state, chain.frame), info
     d_draws = (*chain.d_draws, state.d)
     squares = (*chain.residual_squares, info.residual_square)
-    if len(d_draws) < EM_WINDOW:
+    if len(d_draws) < EM_WINDOW and not last:
         return Chain(state, chain.frame, d_draws, squares), info
     a, b = estimate_rates(state.a, state.b, np.array(d_draws))
     noise_variance = estimate_noise(np.array(squares), data.n_entries)
@@ -50,6 +55,7 @@ def run(chains: list[Chain], data: Data, sweep: Sweep, n_adapt: int) -> Iterator
     number = 0
     while True:
         number += 1
-        moved = [advance(chain, data, sweep, adapt=number <= n_adapt) for chain in chains]
+        adapt, last = number <= n_adapt, number == n_adapt < EM_WINDOW
+        moved = [advance(chain, data, sweep, adapt, last) for chain in chains]
         chains = [chain for chain, _ in moved]
         yield Step(number, tuple(c.state for c in chains), tuple(info for _, info in moved))

@@ -49,7 +49,7 @@ def execute(
     last: Step | None = None
     interrupted = False
     reason = f"all {plan.n_sweeps} sweeps done"
-    with progress_for(show) as tell:
+    with progress_for(show, "sweep") as tell:
         try:
             for step in run(chains, data, sweep, plan.n_adapt):
                 recorder.take(step)

@@ -18,23 +18,28 @@ class Progress(Protocol):
 class _Lines:
     """A line every ten seconds: short runs say nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
         self._last = time.monotonic()
 
     def __call__(self, done: int, total: int, note: str) -> None:
         now = time.monotonic()
         if now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            print(f"fillrank: sweep {done} of at most {total}, {note}", file=sys.stderr, flush=True)
+            print(
+                f"fillrank: {self._unit} {done} of at most {total}, {note}",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 class _Bar:
     """tqdm's bar, made at the first sweep."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str) -> None:
         from tqdm import tqdm
 
-        self._bar = tqdm(unit="sweep", leave=False, dynamic_ncols=True)
+        self._bar = tqdm(unit=unit, leave=False, dynamic_ncols=True)
 
     def __call__(self, done: int, total: int, note: str) -> None:
         self._bar.total = total
@@ -52,15 +57,15 @@ def say(text: str, wanted: bool) -> None:
 
 
 @contextmanager
-def progress_for(wanted: bool) -> Iterator[Progress]:
+def progress_for(wanted: bool, unit: str) -> Iterator[Progress]:
     """The kind of progress that fits where standard error goes."""
     if not wanted:
         yield lambda done, total, note: None
     elif sys.stderr.isatty():
-        bar = _Bar()
+        bar = _Bar(unit)
         try:
             yield bar
         finally:
             bar.close()
     else:
-        yield _Lines()
+        yield _Lines(unit)

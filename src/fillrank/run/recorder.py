@@ -10,7 +10,7 @@ from fillrank.samplers.state import Data, Options, State, signal_factors
 
 # Kept draws are bounded in number and in memory; when full, every second one is let go.
 MOST_DRAWS = 512
-MOST_BYTES = 2**29
+MOST_BYTES = 2**31
 _PROBES = 200
 
 

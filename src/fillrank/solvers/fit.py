@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fillrank.data.entries import Entries
 from fillrank.kernels.products import product, residual
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.state import Data
@@ -30,7 +31,8 @@ class Fit(NamedTuple):
 
     ``violation`` says how far the solution is from optimal, relative to the objective: a duality gap
     where the problem is convex, the worst breach of the fixed-point conditions elsewhere. With
-    ``converged`` it is at most the tolerance that was asked for; ``reason`` says why the solver stopped.
+    ``converged`` it is at most the tolerance that was asked for, or the rank limit keeps it open and Z is
+    stationary; ``reason`` says why the solver stopped.
     """
 
     factors: Factors
@@ -48,10 +50,11 @@ def no_factors(data: Data) -> Factors:
 
 def residuals(data: Data, factors: Factors, workers: Workers) -> Data:
     """P_Omega(X - Z), by row and by column."""
-    left = factors.U * factors.s
+    left = np.ascontiguousarray(factors.U * factors.s)
+    right = np.ascontiguousarray(factors.V)
     return Data(
-        residual(data.rows, left, factors.V, workers),
-        residual(data.columns, factors.V, left, workers),
+        residual(data.rows, left, right, workers),
+        residual(data.columns, right, left, workers),
     )
 
 
@@ -73,9 +76,13 @@ class Completed:
     def times(self, block: np.ndarray) -> np.ndarray:
         """W B."""
         U, s, V = self.factors
-        return product(self.sparse.rows, block, self._workers) + (U * s) @ (V.T @ block)
+        return self._sparse_times(self.sparse.rows, block) + (U * s) @ (V.T @ block)
 
     def transposed_times(self, block: np.ndarray) -> np.ndarray:
         """W^T B."""
         U, s, V = self.factors
-        return product(self.sparse.columns, block, self._workers) + (V * s) @ (U.T @ block)
+        return self._sparse_times(self.sparse.columns, block) + (V * s) @ (U.T @ block)
+
+    def _sparse_times(self, entries: Entries, block: np.ndarray) -> np.ndarray:
+        # The kernels are compiled once for each memory order; of slices they would be slow, too.
+        return product(entries, np.ascontiguousarray(block), self._workers)

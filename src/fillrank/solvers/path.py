@@ -21,14 +21,14 @@ _POINTS = 20
 # The path ends early when the validation error has risen this many times in a row.
 _RISES = 3
 
-Solve = Callable[[float, Factors | None], Iterator[tuple[float | None, Fit]]]
+Solve = Callable[[float, Factors | None], Iterator[tuple[float, Fit]]]
 
 
 class PathPoint(NamedTuple):
     """One point of a path: its setting, and what came of it."""
 
     penalty: float
-    beta: float | None
+    beta: float
     rank: int
     training_error: float
     validation_error: float

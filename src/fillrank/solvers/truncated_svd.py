@@ -1,13 +1,21 @@
 """Leading singular triplets of a matrix that is known by its products, from a warm start."""
 
-from typing import Protocol
+import math
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from fillrank.solvers.fit import Factors
 
-# Columns carried beyond those asked for: the subspace converges at the rate (s_{k+spare} / s_k)^2.
+# Columns carried beyond those asked for: they find what a warm start does not know of.
 _SPARE = 8
+# The basis grows to this many times its first width, and at least to this size, before it is cut back.
+_MOST_BLOCKS = 3
+_SMALLEST_BASIS = 60
+# A block of this many columns costs hardly more than one: the entries are read once either way.
+_BLOCK = 4
+# The norm is settled when it rises no more in this many steps.
+_STEADY = 5
 _MOST_STEPS = 500
 
 
@@ -21,6 +29,78 @@ class Operator(Protocol):
     def transposed_times(self, block: np.ndarray) -> np.ndarray: ...
 
 
+class _Basis(NamedTuple):
+    """Orthonormal U (m, w) and V (n, w) with W V = U B: all that is known of W.
+
+    If w would be above m, U is the identity and B is (m, w).
+    """
+
+    U: np.ndarray
+    B: np.ndarray
+    V: np.ndarray
+
+
+def _orthonormal(block: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(Q, C, R) with block = basis C + Q R and Q orthonormal, also to the basis.
+
+    Twice is enough (Kahan): what rounding leaves of the basis after once, the second time takes.
+    """
+    C = basis.T @ block
+    Q, R = np.linalg.qr(block - basis @ C)
+    again = basis.T @ Q
+    Q, S = np.linalg.qr(Q - basis @ again)
+    return Q, C + again @ R, S @ R
+
+
+def _extended(matrix: Operator, basis: _Basis, block: np.ndarray) -> _Basis:
+    """The basis with the directions of ``block`` more on the right, as far as there is room."""
+    U, B, V = basis
+    m, w = U.shape[0], V.shape[1]
+    D = _orthonormal(block[:, : V.shape[0] - w], V)[0]
+    Y = matrix.times(D)
+    V = np.hstack([V, D])
+    if U.shape[1] + D.shape[1] > m:
+        # No room on the left: all of it is the basis, and B is W V itself.
+        return _Basis(np.eye(m), np.hstack([U @ B, Y]), V)
+    Q, C, R = _orthonormal(Y, U)
+    B = np.block([[B, C], [np.zeros((D.shape[1], w)), R]])
+    return _Basis(np.hstack([U, Q]), B, V)
+
+
+def _first(matrix: Operator, start: np.ndarray, width: int, rng: np.random.Generator) -> _Basis:
+    """The basis that spans the start and random columns."""
+    n = matrix.shape[1]
+    fill = rng.standard_normal((n, width - start.shape[1]))
+    V = np.linalg.qr(np.hstack([start, fill])).Q
+    U, B = np.linalg.qr(matrix.times(V))
+    return _Basis(U, B, V)
+
+
+class _Triplets(NamedTuple):
+    """B = P diag(s) T^T: what the bases say of W's singular triplets."""
+
+    P: np.ndarray
+    s: np.ndarray
+    T: np.ndarray
+
+
+def _triplets(basis: _Basis) -> _Triplets:
+    P, s, Tt = np.linalg.svd(basis.B, full_matrices=False)
+    return _Triplets(P, s, Tt.T)
+
+
+def _rest(matrix: Operator, basis: _Basis, triplets: _Triplets, count: int) -> np.ndarray:
+    """W^T u_i - s_i v_i for the first triplets: their errors, and where to look further."""
+    P, s, T = triplets
+    return matrix.transposed_times(basis.U @ P[:, :count]) - (basis.V @ T[:, :count]) * s[:count]
+
+
+def _cut(basis: _Basis, triplets: _Triplets, width: int) -> _Basis:
+    """The basis of the first triplets alone."""
+    P, s, T = triplets
+    return _Basis(basis.U @ P[:, :width], np.diag(s[:width]), basis.V @ T[:, :width])
+
+
 def leading(
     matrix: Operator,
     k: int,
@@ -30,7 +110,12 @@ def leading(
     above: float = 0.0,
     tolerance: float = 1e-10,
 ) -> Factors:
-    """The k leading singular triplets, by block subspace iteration with Rayleigh-Ritz.
+    """The k leading singular triplets, by block Golub-Kahan bidiagonalisation with thick restarts.
+
+    With W V = U B on orthonormal bases and B = P diag(s) T^T, the triplets are (U p_i, s_i, V t_i), and
+    W^T U p_i - s_i V t_i, which is orthogonal to V, both measures their error and extends V. The search
+    space always holds the start, so that S_lambda(W) on it is no worse a minimiser of
+    1/2 ||W - Z||^2 + lambda ||Z||_* than any Z whose rows are in the span of the start.
 
     Parameters
     ----------
@@ -42,20 +127,54 @@ def leading(
         thresholded away, and in the bulk of the noise they would converge very slowly.
     tolerance : float
         The iteration ends when no residual ||W^T u_i - s_i v_i|| of those triplets is above this share
-        of the largest singular value.
+        of the largest singular value, and the first of the others is known well enough not to be one
+        of them.
     """
     m, n = matrix.shape
     width = min(k + _SPARE, m, n)
     k = min(k, width)
-    Q = np.hstack([start[:, :width], rng.standard_normal((n, max(0, width - start.shape[1])))])
-    Q = np.linalg.qr(Q).Q
+    most = max(_MOST_BLOCKS * width, _SMALLEST_BASIS)
+    basis = _first(matrix, start[:, :width], width, rng)
+    triplets = _triplets(basis)
     for _ in range(_MOST_STEPS):
-        U, s, T = np.linalg.svd(matrix.times(Q), full_matrices=False)
-        V = Q @ T.T
-        back = matrix.transposed_times(U)
+        s = triplets.s
         q = int(np.sum(s[:k] > above))
-        breach = np.linalg.norm(back[:, :q] - V[:, :q] * s[:q], axis=0)
-        if breach.max(initial=0.0) <= tolerance * s[0]:
+        rest = _rest(matrix, basis, triplets, min(max(q + 1, _BLOCK), s.size))
+        breach = np.linalg.norm(rest, axis=0)
+        enough = tolerance * s[0]
+        # The error of a singular value is of second order in that of its vectors.
+        settled = q == k or breach[q] <= max(above - s[q], math.sqrt(tolerance) * s[0])
+        if basis.V.shape[1] == n or (settled and breach[:q].max(initial=0.0) <= enough):
             break
-        Q = np.linalg.qr(back).Q
-    return Factors(U[:, :k], s[:k], V[:, :k])
+        if basis.V.shape[1] + breach.size > most:
+            basis = _cut(basis, triplets, width)
+        basis = _extended(matrix, basis, rest[:, breach > enough])
+        triplets = _triplets(basis)
+    P, s, T = triplets
+    return Factors(basis.U @ P[:, :k], s[:k], basis.V @ T[:, :k])
+
+
+def spectral_norm(matrix: Operator, rng: np.random.Generator, tolerance: float = 1e-10) -> float:
+    """||W||_2, from below, to about this relative tolerance.
+
+    The iteration is that of ``leading`` from a random start, but ends when the largest singular value
+    has risen by less than the tolerance in five steps. Its vector may be far from settled: near a
+    solution of SoftImpute the residual has as many singular values close to the penalty as Z has, and
+    there the error is a small share of their spread.
+    """
+    m, n = matrix.shape
+    basis = _first(matrix, np.zeros((n, 0)), min(_BLOCK, m, n), rng)
+    values: list[float] = []
+    for _ in range(_MOST_STEPS):
+        triplets = _triplets(basis)
+        norm = float(triplets.s[0])
+        values.append(norm)
+        if len(values) > _STEADY and norm - values[-1 - _STEADY] <= tolerance * norm:
+            break
+        rest = _rest(matrix, basis, triplets, min(_BLOCK, triplets.s.size))
+        if basis.V.shape[1] == n or not rest.any():
+            break
+        if basis.V.shape[1] + _BLOCK > _SMALLEST_BASIS:
+            basis = _cut(basis, triplets, _SMALLEST_BASIS // 3)
+        basis = _extended(matrix, basis, rest)
+    return norm

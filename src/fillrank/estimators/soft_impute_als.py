@@ -1,0 +1,28 @@
+"""SoftImpute by alternating least squares, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from fillrank.estimators.spectral import Frame, Setting, SpectralCompleter
+from fillrank.samplers.state import Data
+from fillrank.solvers.fit import Factors, Fit
+from fillrank.solvers.soft_impute_als import soft_impute_als
+
+
+class SoftImputeALS(SpectralCompleter):
+    """SoftImpute's problem by alternating regressions (Hastie, Mazumder, Lee, Zadeh 2015).
+
+    The minimum over A, B of 1/2 ||P_Omega(X - A B^T)||^2 + penalty/2 (||A||^2 + ||B||^2): the solution
+    of SoftImpute, where max_rank leaves room for it. Parameters and attributes are those of
+    `SpectralCompleter`.
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> observations, truth = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+    >>> model = fr.SoftImputeALS(random_state=0, progress=False).fit(observations)
+    >>> fr.score(observations, model)["rmse"] < 0.3
+    True
+    """
+
+    def _solve(self, data: Data, setting: Setting, frame: Frame, start: Factors | None) -> Fit:
+        return soft_impute_als(data, setting.penalty, *frame, start)

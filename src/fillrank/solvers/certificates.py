@@ -1,0 +1,176 @@
+r"""How far a Z is from the minimum of f(Z) = 1/2 ||P_Omega(X - Z)||_F^2 + lambda ||Z||_*.
+
+The dual problem is to maximise <W, X> - 1/2 ||W||_F^2 over W on Omega with ||W||_2 <= lambda. At the
+minimum W is the residual R = P_Omega(X - Z); at any other Z, R scaled into the ball bounds f from below.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fillrank.kernels.workers import Workers
+from fillrank.samplers.state import Data
+from fillrank.solvers.fit import (
+    Completed,
+    Factors,
+    Fit,
+    Limits,
+    no_factors,
+    residuals,
+    sum_of_squares,
+)
+from fillrank.solvers.truncated_svd import leading, spectral_norm
+
+_NORM_TOLERANCE, _ROUGH_TOLERANCE = 1e-12, 0.05
+# The gap costs some iterations: it is evaluated after 5, then 20% later each time, so that neither the
+# evaluations nor the iterations past the solution can take more than a share of the time.
+_FIRST_CHECK, _CHECK_GROWTH = 5, 1.2
+
+
+def _norm(matrix: Data, workers: Workers, tolerance: float = _NORM_TOLERANCE) -> float:
+    """The largest singular value of a sparse matrix.
+
+    The start is random on purpose. The singular vectors of Z are singular vectors of R at each
+    stationary point: begun there, the iteration would end at lambda and miss a larger singular value.
+    """
+    operator = Completed(matrix, no_factors(matrix), workers)
+    return spectral_norm(operator, np.random.default_rng(0), tolerance)
+
+
+def largest_penalty(data: Data, workers: Workers) -> float:
+    """||P_Omega(X)||_2: from this penalty on, Z = 0 is optimal."""
+    return _norm(data, workers)
+
+
+def objective(residual: Data, factors: Factors, penalty: float) -> float:
+    """f(Z), given P_Omega(X - Z)."""
+    return float(0.5 * sum_of_squares(residual) + penalty * factors.s.sum())
+
+
+def duality_gap(data: Data, factors: Factors, penalty: float, workers: Workers) -> float:
+    """f(Z) less a lower bound of the minimum, as a share of f(Z).
+
+    With R = P_Omega(X - Z) and W = R min(1, lambda / ||R||_2), the gap is
+    f(Z) - (<W, X> - 1/2 ||W||_F^2) >= 0, and 0 at the minimum alone.
+    """
+    R = residuals(data, factors, workers)
+    return _gap(data, R, factors, penalty, _norm(R, workers))
+
+
+def _gap(data: Data, residual: Data, factors: Factors, penalty: float, norm: float) -> float:
+    """The relative gap, given R and its norm; it rises with the norm."""
+    value = objective(residual, factors, penalty)
+    c = 1.0 if norm <= penalty else penalty / norm
+    overlap = float(residual.rows.values @ data.rows.values)
+    bound = c * overlap - 0.5 * c**2 * sum_of_squares(residual)
+    # Without a penalty f can be 0, and is then known to rounding of f(0) at best.
+    scale = max(value, np.finfo(float).eps * 0.5 * sum_of_squares(data))
+    return float((value - bound) / scale) if scale > 0.0 else 0.0
+
+
+def change(old: Factors, new: Factors) -> float:
+    """||Z_new - Z_old||_F.
+
+    With C = U_new^T U_old, Z_new - Z_old is U_new (S_new V_new^T - C S_old V_old^T) less
+    (U_old - U_new C) S_old V_old^T, two orthogonal parts. There is no difference of large squares,
+    which could not tell changes below 1e-8 from none.
+    """
+    C = new.U.T @ old.U
+    inside = new.V * new.s - (old.V * old.s) @ C.T
+    outside = (old.U - new.U @ C) * old.s
+    return math.hypot(float(np.linalg.norm(inside)), float(np.linalg.norm(outside)))
+
+
+def relative_change(old: Factors, new: Factors) -> float:
+    """||Z_new - Z_old||_F as a share of ||Z_old||_F."""
+    size = float(np.linalg.norm(old.s))
+    difference = change(old, new)
+    return difference / size if size > 0.0 else math.inf if difference > 0.0 else 0.0
+
+
+class Verdict(NamedTuple):
+    """The end of a run: the relative gap, whether Z is a solution, and why in words."""
+
+    gap: float
+    converged: bool
+    reason: str
+
+
+class Judge(NamedTuple):
+    """Decides when a solver stops: at a small gap, at the limit of iterations, or at that of the rank.
+
+    With a rank limit below the solution's rank the gap stays open. Z is then stationary if an iteration
+    leaves it as it is: ||Z_new - Z_old||_F <= tolerance ||Z_old||_F. Near a solution the gap, too, is of
+    first order in that change, since ||R||_2 <= lambda + ||Z_new - Z_old||_2 after a step of SoftImpute.
+    """
+
+    data: Data
+    penalty: float
+    limits: Limits
+    workers: Workers
+
+    def is_due(self, iteration: int) -> bool:
+        """Whether to ask for a verdict after this iteration."""
+        check = _FIRST_CHECK
+        while check < iteration:
+            check = math.ceil(_CHECK_GROWTH * check)
+        return iteration in (check, self.limits.max_iterations)
+
+    def verdict(
+        self,
+        factors: Factors,
+        residual: Data,
+        iteration: int,
+        last_change: float,
+        at_rank_limit: bool,
+    ) -> Verdict | None:
+        """None to go on. ``last_change`` is ``relative_change``; it counts at the rank limit alone."""
+        _, most, tolerance = self.limits
+        stationary = at_rank_limit and last_change <= tolerance
+        stop = stationary or iteration >= most
+        if not stop and self._surely_open(factors, residual):
+            return None
+        gap = _gap(self.data, residual, factors, self.penalty, _norm(residual, self.workers))
+        if gap <= tolerance:
+            return Verdict(gap, True, _closed(tolerance, iteration))
+        if stationary:
+            return Verdict(gap, True, _stationary(gap, iteration, self.limits))
+        reason = f"the limit of {_iterations(most)} was reached at a relative gap of {gap:.2g}"
+        return Verdict(gap, False, reason) if stop else None
+
+    def _surely_open(self, factors: Factors, residual: Data) -> bool:
+        """Whether the gap is above the tolerance by ||R||_2 >= ||R V||_2 alone, which is cheap."""
+        R = Completed(residual, no_factors(residual), self.workers)
+        s = leading(R, 1, factors.V, np.random.default_rng(0), tolerance=_ROUGH_TOLERANCE).s
+        bound = _gap(self.data, residual, factors, self.penalty, float(s[0]))
+        return bound > self.limits.tolerance
+
+
+def _iterations(count: int) -> str:
+    return f"{count} iteration" + "s" * (count != 1)
+
+
+def _closed(tolerance: float, iteration: int) -> str:
+    return (
+        f"the duality gap is below {tolerance:.3g} of the objective after {_iterations(iteration)}"
+    )
+
+
+def _stationary(gap: float, iteration: int, limits: Limits) -> str:
+    return (
+        f"at the rank limit of {limits.max_rank} Z changes by less than {limits.tolerance:.3g} of its "
+        f"size after {_iterations(iteration)}; a relative gap of {gap:.2g} is left to higher ranks"
+    )
+
+
+def zero_fit(data: Data, penalty: float, workers: Workers) -> Fit | None:
+    """The fit Z = 0 if it is optimal, otherwise None."""
+    # A rough norm is a lower bound, and mostly says enough.
+    if _norm(data, workers, _ROUGH_TOLERANCE) > penalty:
+        return None
+    largest = largest_penalty(data, workers)
+    if largest > penalty:
+        return None
+    reason = f"Z = 0 is optimal: the penalty is at least {largest:.6g}"
+    return Fit(no_factors(data), (0.5 * sum_of_squares(data),), 0.0, True, reason)

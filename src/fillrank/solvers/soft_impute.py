@@ -1,0 +1,152 @@
+r"""SoftImpute (Mazumder, Hastie and Tibshirani 2010), accelerated.
+
+To minimise f(Z) = 1/2 ||P_Omega(X - Z)||_F^2 + lambda ||Z||_*, one iteration fills the holes with Y and
+shrinks the singular values,
+
+    Z <- S_lambda(P_Omega(X - Y) + Y),   S_lambda(W) = U diag((s_k - lambda)_+) V^T,
+
+at Y = Z_t + (t - 1) / (t + 2) (Z_t - Z_{t-1}) where that lowers f (Beck and Teboulle 2009), and at
+Y = Z_t with t begun again where it does not (O'Donoghue and Candes 2015). f never increases, and a small
+gap takes about a third of the iterations that Y = Z_t alone would take.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fillrank.data.entries import Entries
+from fillrank.kernels.workers import Workers
+from fillrank.samplers.state import Data
+from fillrank.solvers.certificates import Judge, change, objective, relative_change, zero_fit
+from fillrank.solvers.fit import Completed, Factors, Fit, Limits, no_factors, residuals
+from fillrank.solvers.truncated_svd import leading
+
+# Singular values computed beyond the rank of Z: one below the penalty says that none is missing.
+_SPARE = 5
+# Accuracy of the singular vectors: at first, and later as a share of how far Z has moved, within limits.
+# f falls at any accuracy, since the search for S_lambda(W) begins in the row space of Z.
+_FIRST_TOLERANCE = 1e-10
+_SHARE_OF_CHANGE = 0.1
+_SMALLEST_TOLERANCE, _LARGEST_TOLERANCE = 1e-13, 1e-3
+
+
+class _Problem(NamedTuple):
+    """What stays the same from step to step."""
+
+    data: Data
+    penalty: float
+    max_rank: int
+    workers: Workers
+    rng: np.random.Generator
+
+
+class _Point(NamedTuple):
+    """Z with P_Omega(X - Z) and f(Z)."""
+
+    factors: Factors
+    residual: Data
+    objective: float
+
+
+class _Step(NamedTuple):
+    """The next Z, and of W: right singular vectors to begin with next time, norm, excess of rank."""
+
+    point: _Point
+    right: np.ndarray
+    norm: float
+    at_rank_limit: bool
+
+
+def _point(problem: _Problem, factors: Factors) -> _Point:
+    residual = residuals(problem.data, factors, problem.workers)
+    return _Point(factors, residual, objective(residual, factors, problem.penalty))
+
+
+def _first_factors(problem: _Problem, start: Factors | None) -> Factors:
+    """The start, cut to the rank limit."""
+    U, s, V = no_factors(problem.data) if start is None else start
+    r = problem.max_rank
+    return Factors(U[:, :r], s[:r], V[:, :r])
+
+
+def _extrapolated(new: _Point, old: _Point, weight: float, workers: Workers) -> Completed:
+    """W at Y = Z_new + weight (Z_new - Z_old); its residual is that mixture of theirs."""
+    if weight == 0.0:
+        return Completed(new.residual, new.factors, workers)
+    a, b = 1.0 + weight, -weight
+
+    def mixed(x: Entries, y: Entries) -> Entries:
+        return x._replace(values=a * x.values + b * y.values)
+
+    sparse = Data(
+        mixed(new.residual.rows, old.residual.rows),
+        mixed(new.residual.columns, old.residual.columns),
+    )
+    (U, s, V), (U0, s0, V0) = new.factors, old.factors
+    low_rank = Factors(np.hstack([U, U0]), np.hstack([a * s, b * s0]), np.hstack([V, V0]))
+    return Completed(sparse, low_rank, workers)
+
+
+def _shrunk(
+    problem: _Problem, W: Completed, rank: int, right: np.ndarray, tolerance: float
+) -> _Step:
+    """S_lambda(W) cut to the rank limit, from right singular vectors nearby."""
+    lam = problem.penalty
+    most = min(problem.max_rank + _SPARE, *W.shape)
+    k = min(rank + _SPARE, most)
+    while True:
+        U, s, V = leading(W, k, right, problem.rng, above=lam, tolerance=tolerance)
+        if s[-1] <= lam or k == most:
+            break
+        k, right = min(2 * k, most), V
+    n_above = int(np.sum(s > lam))
+    q = min(n_above, problem.max_rank)
+    factors = Factors(U[:, :q].copy(), s[:q] - lam, V[:, :q].copy())
+    return _Step(_point(problem, factors), V[:, : q + _SPARE], float(s[0]), n_above > q)
+
+
+def soft_impute(
+    data: Data, penalty: float, limits: Limits, workers: Workers, start: Factors | None = None
+) -> Fit:
+    """Minimise f(Z) = 1/2 ||P_Omega(X - Z)||_F^2 + penalty ||Z||_*.
+
+    Parameters
+    ----------
+    data : Data
+        In float64.
+    penalty : float
+        lambda, 0 or more.
+    limits : Limits
+        ``tolerance`` bounds the duality gap as a share of f(Z). Where ``max_rank`` keeps it open, it
+        bounds the relative change of Z in one iteration instead.
+    start : Factors, optional
+        Where to begin, e.g. the solution at a penalty nearby; Z = 0 without.
+    """
+    zero = zero_fit(data, penalty, workers)
+    if zero is not None:
+        return zero
+    judge = Judge(data, penalty, limits, workers)
+    problem = _Problem(data, penalty, limits.max_rank, workers, np.random.default_rng(0))
+    new = old = _point(problem, _first_factors(problem, start))
+    right, tolerance, t = new.factors.V, _FIRST_TOLERANCE, 1
+    objectives: list[float] = []
+    while True:
+        rank, weight = new.factors.s.size, (t - 1) / (t + 2)
+        W = _extrapolated(new, old, weight, workers)
+        step = _shrunk(problem, W, rank, right, tolerance)
+        if weight > 0.0 and step.point.objective > new.objective:
+            t = 1
+            W = _extrapolated(new, old, 0.0, workers)
+            step = _shrunk(problem, W, rank, right, tolerance)
+        old, new, right, t = new, step.point, step.right, t + 1
+        objectives.append(new.objective)
+        moved = change(old.factors, new.factors)
+        share = _SHARE_OF_CHANGE * moved / step.norm
+        tolerance = min(max(share, _SMALLEST_TOLERANCE), _LARGEST_TOLERANCE)
+        if judge.is_due(len(objectives)):
+            last = relative_change(old.factors, new.factors)
+            verdict = judge.verdict(
+                new.factors, new.residual, len(objectives), last, step.at_rank_limit
+            )
+            if verdict is not None:
+                return Fit(new.factors, tuple(objectives), *verdict)

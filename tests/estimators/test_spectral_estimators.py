@@ -1,0 +1,128 @@
+"""SoftImpute, SoftImputeALS, HASI and RelaxedSpectral as estimators."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import fillrank as fr
+from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError
+
+METHODS = [fr.SoftImpute, fr.SoftImputeALS, fr.HASI, fr.RelaxedSpectral]
+
+
+def quick(method, **settings):
+    return method(**({"random_state": 0, "progress": False, "n_threads": 1} | settings))
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return fr.synthetic(80, 60, rank=3, noise=0.5, missing=0.5, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def _may_stop_early():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+# predict(X) gives a matrix, and these two checks want one number per row.
+_EXPECTED = {
+    "check_estimator_sparse_array": "predict(X) is a matrix",
+    "check_estimator_sparse_matrix": "predict(X) is a matrix",
+}
+
+
+@parametrize_with_checks(
+    [quick(method, max_iterations=5) for method in METHODS],
+    expected_failed_checks=lambda estimator: _EXPECTED,
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_finds_the_signal(method, problem):
+    observations, truth = problem
+    model = quick(method).fit(observations)
+    predicted = model.predict_block(np.arange(80), np.arange(60))
+    assert np.sqrt(np.mean((predicted - truth) ** 2)) < 0.45 * truth.std()
+    assert model.penalty_ > 0
+    assert model.rank_ == model.singular_values_.size >= 3
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_path_is_kept_and_its_best_point_taken(method, problem):
+    model = quick(method).fit(problem[0])
+    best = min(model.path_, key=lambda point: point.validation_error)
+    assert best.penalty == pytest.approx(model.penalty_)
+    penalties = [point.penalty for point in model.path_]
+    assert penalties == sorted(penalties, reverse=True)
+    training = [p.training_error for p in model.path_ if p.beta == np.inf]
+    assert training == sorted(training, reverse=True)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_intervals_and_no_coverage(method, problem):
+    model = quick(method, penalty=5.0, **({"beta": 3.0} if hasattr(method(), "beta") else {}))
+    model.fit(problem[0])
+    with pytest.raises(NotSupportedError, match="GASR"):
+        model.predict_interval(0, 0)
+    assert np.isnan(fr.score(problem[0], model)["coverage"])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"penalty": -1.0, "beta": 1.0}, "penalty must be"),
+        ({"max_rank": 0}, "max_rank must be"),
+        ({"max_iterations": 0}, "max_iterations must be"),
+        ({"tolerance": 0.0}, "tolerance must be"),
+        ({"effects": "all"}, "effects must be"),
+    ],
+)
+def test_bad_settings(method, settings, message, problem):
+    if not hasattr(method(), "beta"):
+        settings = {name: value for name, value in settings.items() if name != "beta"}
+    with pytest.raises(InputError, match=message):
+        quick(method, **settings).fit(problem[0])
+
+
+def test_a_penalty_without_beta():
+    with pytest.raises(InputError, match="beta must be given too"):
+        quick(fr.HASI, penalty=1.0).fit(np.eye(3))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("X", [np.full((4, 3), 2.5), np.array([[1.0]]), np.diag([1.0, 2, 3])])
+def test_small_tables_give_finite_answers(method, X):
+    X = np.where(X == 0, np.nan, X)
+    settings = {"penalty": 0.1} | ({"beta": 1.0} if hasattr(method(), "beta") else {})
+    assert np.isfinite(quick(method, **settings).fit_transform(X)).all()
+
+
+def test_one_entry_cannot_choose():
+    with pytest.raises(InputError, match="at least 2 entries"):
+        quick(fr.SoftImpute).fit(np.array([[np.nan, 1.0]]))
+
+
+def test_forms_of_the_relaxed_problem_meet_the_others(problem):
+    """P2 has SoftImpute's solution; the marginal form has HASI's objective, from a start of its own."""
+    observations, _ = problem
+    tight = {"tolerance": 1e-8, "max_iterations": 2000, "penalty": 6.0}
+    soft = quick(fr.SoftImpute, **tight).fit(observations)
+    relaxed = quick(fr.RelaxedSpectral, form="P2", **tight).fit(observations)
+    np.testing.assert_allclose(
+        relaxed.singular_values_, soft.singular_values_, rtol=1e-4, atol=1e-4
+    )
+    assert relaxed.history_["objective"][-1] == pytest.approx(
+        soft.history_["objective"][-1], rel=1e-7
+    )
+
+
+def test_iteration_limit_warns_with_the_gap(problem):
+    with pytest.warns(ConvergenceWarning, match="gap"):
+        quick(fr.SoftImpute, penalty=1.0, max_iterations=2).fit(problem[0])
