@@ -31,8 +31,8 @@ class Fit(NamedTuple):
 
     ``violation`` says how far the solution is from optimal, relative to the objective: a duality gap
     where the problem is convex, the worst breach of the fixed-point conditions elsewhere. With
-    ``converged`` it is at most the tolerance that was asked for, or the rank limit keeps it open and Z is
-    stationary; ``reason`` says why the solver stopped.
+    ``converged`` it is at most the tolerance that was asked for, or the rank limit keeps it open and
+    Z is stationary; ``reason`` says why the solver stopped.
     """
 
     factors: Factors
