@@ -27,6 +27,11 @@ SETTINGS = {
     "850 sweeps": {"n_sweeps": 850},
     "two chains, 250 sweeps": {"n_sweeps": 250, "n_chains": 2},
     "random start": {"start": "random"},
+    "soft_impute start": {"start": "soft_impute"},
+    "hasi start": {"start": "hasi"},
+    "60 sweeps, 10 of burn-in": {"n_sweeps": 60, "burn_in": 10},
+    "the same, soft_impute start": {"n_sweeps": 60, "burn_in": 10, "start": "soft_impute"},
+    "the same, hasi start": {"n_sweeps": 60, "burn_in": 10, "start": "hasi"},
 }
 
 

@@ -287,3 +287,12 @@ def test_the_published_sampler_has_its_own_start():
 def test_a_path_is_no_table():
     with pytest.raises(InputError, match="reads it"):
         quick().fit("table.csv")
+
+
+@quiet
+@pytest.mark.parametrize("start", ["spectral", "soft_impute", "hasi", "random"])
+def test_every_start_finds_the_signal(start):
+    observations, truth = fr.synthetic(60, 50, rank=2, noise=0.3, missing=0.4, random_state=0)
+    model = quick(n_sweeps=150, start=start).fit(observations)
+    error = model.predict_block(np.arange(60), np.arange(50)) - truth
+    assert np.sqrt(np.mean(error**2)) < 0.3

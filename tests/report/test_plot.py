@@ -180,3 +180,15 @@ def test_colours_of_what_counts_and_what_does_not(model):
     found = lines(plot.spectrum(model))
     assert to_hex(found["counted"].get_color()) == style.INK
     assert to_hex(found["not counted"].get_color()) == style.MUTED
+
+
+def test_path_shows_the_chosen_penalty():
+    data, _ = fr.synthetic(40, 30, rank=2, noise=0.5, missing=0.3, random_state=0)
+    model = fr.SoftImpute(random_state=0, progress=False).fit(data)
+    ax = fr.plot.path(model)
+    held_out = ax.lines[0]
+    errors = dict(zip(held_out.get_xdata(), held_out.get_ydata(), strict=True))
+    assert min(errors, key=errors.get) == pytest.approx(model.penalty_)
+    assert len(errors) == len(model.path_)
+    with pytest.raises(fr.FillrankError, match="penalty was given"):
+        fr.plot.path(fr.SoftImpute(penalty=1.0, progress=False).fit(data))

@@ -25,9 +25,15 @@ from fillrank.run.progress import say
 from fillrank.run.recorder import Draw
 from fillrank.samplers import gasr, gasr_published
 from fillrank.samplers.state import Data, Frame, Options, State, init
+from fillrank.solvers.solver_starts import hasi_start, soft_impute_start
 from fillrank.solvers.spectral_start import random_start, spectral_start
 
-_STARTS = {"spectral": spectral_start, "random": random_start}
+_STARTS = {
+    "spectral": spectral_start,
+    "random": random_start,
+    "soft_impute": soft_impute_start,
+    "hasi": hasi_start,
+}
 _LEADING = 5  # singular values that the diagnostics look at
 
 
@@ -56,8 +62,8 @@ class GASR(MatrixCompleter):
         overall mean, or nothing.
     centres : bool
         Whether factors may have means of their own, as they do in ratings.
-    start : {"spectral", "random"}
-        Where the chains begin: at a spectral estimate, or at random.
+    start : {"spectral", "soft_impute", "hasi", "random"}
+        Where the chains begin: at a quick spectral estimate, at the solution of a solver, or at random.
     dtype : {"float32", "float64"}
     value_range : "auto", (low, high) or None
         Predictions are kept within this range. "auto" finds it if the values are ratings.
@@ -108,7 +114,7 @@ class GASR(MatrixCompleter):
         n_threads: int | None = None,
         effects: Literal["both", "rows", "columns", "mean"] | None = "both",
         centres: bool = True,
-        start: Literal["spectral", "random"] = "spectral",
+        start: Literal["spectral", "soft_impute", "hasi", "random"] = "spectral",
         dtype: Literal["float32", "float64"] = "float32",
         value_range: Any = "auto",
         random_state: Any = None,

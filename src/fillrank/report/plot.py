@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fillrank.data.observations import Observations
+from fillrank.errors import InputError
 from fillrank.report.style import (
     ACCENT,
     FAINT,
@@ -226,3 +227,42 @@ def _draw_intervals(
         ax.scatter(means[which], values[which], s=18, color=colour, linewidths=0, zorder=4,
                    label=f"{place} its {100 * level:g}% interval")  # fmt: skip
     ax.legend(loc="lower right", frameon=False, fontsize="small", handletextpad=0.2)
+
+
+def path(model: Any, ax: Axes | None = None) -> Axes:
+    """Errors along the path of penalties, with the one that was chosen.
+
+    Parameters
+    ----------
+    model : fitted SoftImpute, SoftImputeALS, HASI or RelaxedSpectral
+        Its penalty must have been chosen: a given one has no path.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.5, missing=0.3, random_state=0)
+    >>> path(fr.SoftImpute(random_state=0, progress=False).fit(data)).get_xlabel()
+    "penalty, in the table's units"
+    """
+    if not model.path_:
+        raise InputError('there is no path: the penalty was given. Fit with penalty="auto".')
+    ax = axes_or_new(ax)
+    penalties = sorted({point.penalty for point in model.path_})
+    best = [
+        min((p for p in model.path_ if p.penalty == penalty), key=lambda p: p.validation_error)
+        for penalty in penalties
+    ]
+    ax.plot(penalties, [p.validation_error for p in best], "o-", color=INK, ms=4, label="held out")
+    ax.plot(penalties, [p.training_error for p in best], "o-", color=MUTED, ms=4, label="fitted")
+    chosen = min(best, key=lambda p: p.validation_error)
+    ax.axvline(chosen.penalty, **REFERENCE)
+    ax.set_xscale("log")
+    ax.legend(frameon=False)
+    title = f"penalty {chosen.penalty:.3g} predicts best, with {counted(chosen.rank, 'factor')}"
+    plain(ax, title, f"penalty, {UNITS}", f"error of the entries, {UNITS}")
+    return ax

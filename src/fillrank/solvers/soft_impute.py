@@ -7,7 +7,7 @@ shrinks the singular values,
 
 at Y = Z_t + (t - 1) / (t + 2) (Z_t - Z_{t-1}) where that lowers f (Beck and Teboulle 2009), and at
 Y = Z_t with t begun again where it does not (O'Donoghue and Candes 2015). f never increases, and a small
-gap takes about a third of the iterations that Y = Z_t alone would take.
+gap takes a half to a quarter of the iterations that Y = Z_t alone would take.
 """
 
 from typing import NamedTuple

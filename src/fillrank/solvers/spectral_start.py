@@ -33,6 +33,13 @@ def detection_level(shape: tuple[int, int], n_entries: int, noise_variance: floa
     return math.sqrt(noise_variance) * (m * n) ** 0.25 * math.sqrt(m * n / n_entries)
 
 
+def noise_edge(data: Data) -> float:
+    """The largest singular value of noise of variance 1 on the mask: sqrt(m p) + sqrt(n p)."""
+    m, n = data.shape
+    p = data.n_entries / (m * n)
+    return math.sqrt(m * p) + math.sqrt(n * p)
+
+
 def _noise_variance(
     rows: Entries, U: np.ndarray, w: np.ndarray, s: np.ndarray, V: np.ndarray, workers: Workers
 ) -> float:
@@ -59,8 +66,7 @@ def _soft_impute(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """(U, s, V, noise variance) after the steps described at the top."""
     m, n = data.shape
-    p = data.n_entries / (m * n)
-    edge = math.sqrt(m * p) + math.sqrt(n * p)
+    edge = noise_edge(data)
     k = min(max_rank + _SPARE, m, n)
     dtype = data.rows.values.dtype
     left, right = np.zeros((m, 0), dtype), np.zeros((n, 0), dtype)
@@ -143,9 +149,8 @@ def random_start(
     """Random factors at the edge of the noise: no help from the data, for comparison."""
     m, n = data.shape
     r = max_rank or min(_USUAL_RANK, largest_rank((m, n), data.n_entries))
-    p = data.n_entries / (m * n)
     U, V = rng.uniform(-1, 1, (m, r)), rng.uniform(-1, 1, (n, r))
-    s = np.full(r, math.sqrt(m * p) + math.sqrt(n * p))
+    s = np.full(r, noise_edge(data))
     law = Effect(0.0, 0.1)
     return Start(
         np.zeros(m),
