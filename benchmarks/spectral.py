@@ -15,6 +15,7 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.data.standard import standardise
+from fillrank.estimators.base import one_blas_thread
 from fillrank.kernels.products import product, residual
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.state import Data
@@ -76,7 +77,7 @@ def als(_):
     problem = Data(standard.rows, standard.columns)
     U, V = rng.standard_normal((6040, 30)), rng.standard_normal((3706, 30))
     bare, whole = [], []
-    with Workers(1) as workers:
+    with one_blas_thread(), Workers(1) as workers:
         short, long = Limits(30, 5, 1e-12), Limits(30, 15, 1e-12)
         for _ in range(7):
             started = time.perf_counter()

@@ -73,6 +73,19 @@ class Completed:
         self._workers = workers
         self.shape = sparse.shape
 
+    def beyond(self, old: "Completed", weight: float) -> "Completed":
+        """W at Y = Z + weight (Z - Z_old), this one being at Z: its residual is that mixture too."""
+        if weight == 0.0:
+            return self
+        a, b = 1.0 + weight, -weight
+
+        def mixed(x: Entries, y: Entries) -> Entries:
+            return x._replace(values=a * x.values + b * y.values)
+
+        (U, s, V), (U0, s0, V0) = self.factors, old.factors
+        low_rank = Factors(np.hstack([U, U0]), np.hstack([a * s, b * s0]), np.hstack([V, V0]))
+        return Completed(Data(*map(mixed, self.sparse, old.sparse)), low_rank, self._workers)
+
     def times(self, block: np.ndarray) -> np.ndarray:
         """W B."""
         U, s, V = self.factors

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.products import product
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.state import Data
@@ -119,18 +118,6 @@ class _Point(NamedTuple):
     block: np.ndarray
 
 
-def _beyond(point: _Point, old: _Point, share: float, workers: Workers) -> Completed:
-    """The completed matrix of Z + share (Z - Z_old)."""
-
-    def mixed(new: Entries, past: Entries) -> Entries:
-        return new._replace(values=(1.0 + share) * new.values - share * past.values)
-
-    (U, s, V), (P, t, Q) = point.Z, old.Z
-    Y = Factors(np.hstack([U, P]), np.append((1.0 + share) * s, -share * t), np.hstack([V, Q]))
-    R = Data(mixed(point.R.rows, old.R.rows), mixed(point.R.columns, old.R.columns))
-    return Completed(R, Y, workers)
-
-
 class _Problem(NamedTuple):
     """What stays the same on the way."""
 
@@ -138,6 +125,10 @@ class _Problem(NamedTuple):
     law: Lomax
     max_rank: int
     workers: Workers
+
+    def completed(self, point: _Point) -> Completed:
+        """The data with their holes filled by the point's Z."""
+        return Completed(point.R, point.Z, self.workers)
 
     def at(self, Z: Factors, block: np.ndarray) -> _Point:
         """The point of a Z."""
@@ -192,10 +183,11 @@ def _majorise(problem: _Problem, start: Factors) -> Iterator[_Point]:
     while True:
         yield point
         following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
-        new = problem.step(point, _beyond(point, old, (t - 1.0) / following, problem.workers))
+        W = problem.completed(point)
+        new = problem.step(point, W.beyond(problem.completed(old), (t - 1.0) / following))
         if new.F > (1.0 + _ROUNDING) * point.F:
             following = 1.0
-            new = problem.step(point, Completed(point.R, point.Z, problem.workers))
+            new = problem.step(point, W)
         old, point, t = point, new, following
 
 

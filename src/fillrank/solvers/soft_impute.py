@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.certificates import Judge, change, objective, relative_change, zero_fit
@@ -69,24 +68,6 @@ def _first_factors(problem: _Problem, start: Factors | None) -> Factors:
     return Factors(U[:, :r], s[:r], V[:, :r])
 
 
-def _extrapolated(new: _Point, old: _Point, weight: float, workers: Workers) -> Completed:
-    """W at Y = Z_new + weight (Z_new - Z_old); its residual is that mixture of theirs."""
-    if weight == 0.0:
-        return Completed(new.residual, new.factors, workers)
-    a, b = 1.0 + weight, -weight
-
-    def mixed(x: Entries, y: Entries) -> Entries:
-        return x._replace(values=a * x.values + b * y.values)
-
-    sparse = Data(
-        mixed(new.residual.rows, old.residual.rows),
-        mixed(new.residual.columns, old.residual.columns),
-    )
-    (U, s, V), (U0, s0, V0) = new.factors, old.factors
-    low_rank = Factors(np.hstack([U, U0]), np.hstack([a * s, b * s0]), np.hstack([V, V0]))
-    return Completed(sparse, low_rank, workers)
-
-
 def _shrunk(
     problem: _Problem, W: Completed, rank: int, right: np.ndarray, tolerance: float
 ) -> _Step:
@@ -132,11 +113,12 @@ def soft_impute(
     objectives: list[float] = []
     while True:
         rank, weight = new.factors.s.size, (t - 1) / (t + 2)
-        W = _extrapolated(new, old, weight, workers)
+        here = Completed(new.residual, new.factors, workers)
+        W = here.beyond(Completed(old.residual, old.factors, workers), weight)
         step = _shrunk(problem, W, rank, right, tolerance)
         if weight > 0.0 and step.point.objective > new.objective:
             t = 1
-            W = _extrapolated(new, old, 0.0, workers)
+            W = here
             step = _shrunk(problem, W, rank, right, tolerance)
         old, new, right, t = new, step.point, step.right, t + 1
         objectives.append(new.objective)
