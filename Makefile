@@ -24,7 +24,7 @@ test-slow: setup
 	find src -name "*.nb[ic]" -delete
 	$(BIN)/python -m pytest -m slow -n 2
 
-# The figures of docs/figures.md; DATA is a folder with ml-1m and ml-100k as published.
+# The figures of docs/, some hours; DATA is a folder with ml-1m and ml-100k as published.
 bench: setup
 	$(BIN)/python benchmarks/synthetic.py errors
 	$(BIN)/python benchmarks/synthetic.py ranks
@@ -35,6 +35,11 @@ bench: setup
 	$(BIN)/python benchmarks/ratings.py ml-1m --data $(DATA)/ml-1m
 	$(BIN)/python benchmarks/ratings.py ml-1m --data $(DATA)/ml-1m --published
 	$(BIN)/python benchmarks/defaults.py --data $(DATA)/ml-100k
+	$(BIN)/python benchmarks/first_use.py
+	$(BIN)/python benchmarks/spectral.py synthetic
+	$(BIN)/python benchmarks/spectral.py als
+	$(BIN)/python benchmarks/spectral.py ratings --data $(DATA)/ml-1m
+	$(BIN)/python benchmarks/theorem.py
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,0 +1,43 @@
+"""What the README and the docs promise is there, and the README's example runs."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    text = document.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (document.parent / target).exists(), target
+    assert not re.search(r"@\w+@", text), "a figure is missing"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_scripts_that_are_named_exist(document):
+    text = document.read_text(encoding="utf-8")
+    for script in re.findall(r"python ((?:benchmarks|docs)/\w+\.py)", text):
+        assert (ROOT / script).exists(), script
+
+
+def test_the_example_of_the_readme(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    people, drinks = ["Ana", *(f"guest {i}" for i in range(30))], ["tea", "coffee", "milk", "cocoa"]
+    lines = [f"{p},{d},{rng.integers(1, 6)}" for p in people for d in drinks]
+    (tmp_path / "ratings.csv").write_text("who,drink,rating\n" + "\n".join(lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    table = rng.standard_normal((20, 5))
+    table[3, 2] = np.nan
+    names = {"table": table}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(example.group(1), names)
+    assert names["filled"].shape == (20, 5)
+    assert np.isfinite(names["filled"]).all()
