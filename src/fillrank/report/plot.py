@@ -262,6 +262,8 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
     chosen = min(best, key=lambda p: p.validation_error)
     ax.axvline(chosen.penalty, **REFERENCE)
     ax.set_xscale("log")
+    ax.set_xticks(penalties[::2], [f"{penalty:.3g}" for penalty in penalties[::2]])
+    ax.set_xticks([], minor=True)
     ax.legend(frameon=False)
     title = f"penalty {chosen.penalty:.3g} predicts best, with {counted(chosen.rank, 'factor')}"
     plain(ax, title, f"penalty, {UNITS}", f"error of the entries, {UNITS}")
