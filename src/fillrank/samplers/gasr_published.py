@@ -19,7 +19,7 @@ from fillrank.samplers.state import Data, Effect, Frame, Info, Start, State, ini
 
 # The paper is silent on where a, b and sigma^2 begin, and sigma^2 is decisive: it sets how fast the
 # components come in. At Var(x) the chain can stay at Z = 0 for hundreds of sweeps; at this share of it
-# 100 sweeps of MovieLens 1M end where the paper's do, in error and in rank.
+# 100 sweeps of MovieLens 1M end near the paper's RMSE, which it was chosen for (docs/figures.md).
 _FIRST_NOISE = 0.3
 _FIRST_NORM = 0.9
 
