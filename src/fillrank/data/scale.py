@@ -19,7 +19,12 @@ def rating_scale(values: np.ndarray) -> tuple[float, float] | None:
     levels = np.unique(values)
     if not 2 <= len(levels) <= MOST_LEVELS or len(values) < ENTRIES_PER_LEVEL * len(levels):
         return None
-    steps = np.diff(levels)
-    if not np.allclose(steps, steps[0], rtol=1e-9, atol=0):
+    if not evenly_spaced(levels):
         return None
     return float(levels[0]), float(levels[-1])
+
+
+def evenly_spaced(levels: np.ndarray) -> bool:
+    """Whether ascending levels are all the same step apart."""
+    steps = np.diff(levels)
+    return bool(np.allclose(steps, steps[0], rtol=1e-9, atol=0))

@@ -1,0 +1,93 @@
+"""Ordered levels, such as the stars of ratings: which there are, and which of them a value is."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from fillrank.data.checks import as_real
+from fillrank.data.entries import Entries
+from fillrank.data.observations import Observations
+from fillrank.data.scale import MOST_LEVELS, evenly_spaced
+from fillrank.errors import InputError
+
+_SHOWN = 5
+
+
+class Levels(NamedTuple):
+    """The values that occur, ascending; a level's number counts from 1."""
+
+    values: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """How many levels there are."""
+        return self.values.size
+
+    def numbered(self, entries: Entries) -> Entries:
+        """The entries with numbers of levels, 1 to ``size``, in place of values."""
+        numbers = np.searchsorted(self.values, entries.values) + 1
+        return entries._replace(values=numbers.astype(np.int8))
+
+
+def find_levels(observations: Observations, levels: Literal["auto"] | Sequence[float]) -> Levels:
+    """The levels of a table: the values that occur if these are evenly spaced, or those named.
+
+    Raises InputError if the values are not on such a scale, if there are fewer than two levels, or if
+    a level never occurs.
+    """
+    present = np.unique(observations.values)
+    if isinstance(levels, str) and levels == "auto":
+        _check_scale(present)
+        return Levels(present)
+    named = _named(levels)
+    strange = np.setdiff1d(present, named)
+    if strange.size:
+        raise InputError(
+            f"all values must be among levels={_listed(named)}; got also {_listed(strange)}. Name "
+            "these too, or take their entries out."
+        )
+    idle = np.setdiff1d(named, present)
+    if idle.size:
+        raise InputError(
+            f"every level must occur among the entries, so that its threshold can be learned; "
+            f"{_listed(idle)} never does. Leave it out of levels."
+        )
+    return Levels(named)
+
+
+def _named(levels: Sequence[float]) -> np.ndarray:
+    named = np.unique(as_real(levels, "levels"))
+    if not np.isfinite(named).all():
+        raise InputError('levels must be "auto" or finite numbers; got NaN or infinity.')
+    _check_number(named)
+    if named.size > np.iinfo(np.int8).max:
+        raise InputError(f"levels must be at most {np.iinfo(np.int8).max}, got {named.size}.")
+    return named
+
+
+def _check_number(levels: np.ndarray) -> None:
+    if levels.size < 2:
+        raise InputError(
+            f"there must be at least two levels to tell apart; got only {_listed(levels)}."
+        )
+
+
+def _check_scale(present: np.ndarray) -> None:
+    _check_number(present)
+    if present.size > MOST_LEVELS:
+        raise InputError(
+            f"this method is for ratings on an ordered scale of at most {MOST_LEVELS} levels; got "
+            f"{present.size} distinct values: {_listed(present)}. For measurements use GASR; for "
+            "ratings on more levels name them all by levels=[...]."
+        )
+    if not evenly_spaced(present):
+        raise InputError(
+            "values must be on an evenly spaced scale, or their levels be named; got "
+            f"{_listed(present)}. If these are the levels, say levels={present.tolist()}."
+        )
+
+
+def _listed(values: np.ndarray) -> str:
+    shown = ", ".join(f"{value:g}" for value in values[:_SHOWN])
+    return f"[{shown}{', ...' if values.size > _SHOWN else ''}]"

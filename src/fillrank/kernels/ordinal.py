@@ -1,0 +1,65 @@
+"""Scores and thresholds: how the max-margin methods predict one of L ordered levels.
+
+The score of cell (i, j) is x_ij = left_i . right_j; row i has thresholds theta_i1, ..., theta_i,L-1,
+and the predicted level is 1 + #{r : x_ij >= theta_ir}. That is defined in any order of the thresholds.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from fillrank.data.entries import Entries
+from fillrank.kernels.workers import Workers
+
+
+class Scorer(NamedTuple):
+    """What predicts levels: factors (m, K) and (n, K), thresholds (m, L - 1)."""
+
+    left: np.ndarray
+    right: np.ndarray
+    thresholds: np.ndarray
+
+
+@njit(nogil=True)
+def score_at(scorer, i, j):
+    """The score of one cell."""
+    x = 0.0
+    for k in range(scorer.left.shape[1]):
+        x += scorer.left[i, k] * scorer.right[j, k]
+    return x
+
+
+@njit(nogil=True)
+def level_of(x, thresholds):
+    """1 + the number of thresholds that a score reaches."""
+    level = 1
+    for r in range(thresholds.size):
+        if x >= thresholds[r]:
+            level += 1
+    return level
+
+
+@njit(nogil=True, cache=True)
+def levels_at(scorer, rows, columns, out):
+    """The predicted levels of the cells (rows_p, columns_p)."""
+    for p in range(rows.size):
+        x = score_at(scorer, rows[p], columns[p])
+        out[p] = level_of(x, scorer.thresholds[rows[p]])
+
+
+@njit(nogil=True, cache=True)
+def _row_errors(entries, scorer, errors, start, stop):
+    for i in range(start, stop):
+        error = 0.0
+        for t in range(entries.pointers[i], entries.pointers[i + 1]):
+            x = score_at(scorer, i, entries.indices[t])
+            error += abs(level_of(x, scorer.thresholds[i]) - entries.values[t])
+        errors[i] = error
+
+
+def mean_absolute_error(entries: Entries, scorer: Scorer, workers: Workers) -> float:
+    """The mean distance, in levels, between predictions and entries that hold numbers of levels."""
+    errors = np.empty(entries.pointers.size - 1)
+    workers.for_rows(lambda a, b: _row_errors(entries, scorer, errors, a, b), entries.pointers)
+    return float(errors.sum() / entries.values.size)
