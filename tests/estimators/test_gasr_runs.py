@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from itertools import count
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from quick_fits import NAN, quick, table
 
 import fillrank as fr
 from fillrank.errors import ConvergenceWarning, InputError
-from fillrank.estimators import gasr as estimator
+from fillrank.estimators import sampled
 from fillrank.run import loop, recorder
 from fillrank.run.loop import execute
 from fillrank.samplers import gasr
+from fillrank.samplers.draw import Draw
 
 X = table(20, 12)
 quiet = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
@@ -62,7 +64,7 @@ def test_auto_stops_by_its_rule():
 
 @quiet
 def test_auto_has_a_limit(monkeypatch):
-    monkeypatch.setattr(estimator, "AUTO_MOST_SWEEPS", 60)
+    monkeypatch.setattr(sampled, "AUTO_MOST_SWEEPS", 60)
     model = quick(n_sweeps="auto", burn_in=20).fit(X)
     assert model.n_sweeps_ == 60
     assert "limit of 60 sweeps" in model.stop_reason_
@@ -87,7 +89,7 @@ def test_chains():
 def test_chains_share_neither_start_nor_stream(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        estimator, "execute", lambda chains, *rest: seen.extend(chains) or execute(chains, *rest)
+        sampled, "execute", lambda chains, *rest: seen.extend(chains) or execute(chains, *rest)
     )
     quick(n_chains=3).fit(X)
     assert len({int(chain.frame.key) for chain in seen}) == 3
@@ -180,10 +182,8 @@ def test_too_few_effective_draws():
 
 
 def test_a_drift_is_told(monkeypatch):
-    take = recorder.Recorder._predict_probes
-    monkeypatch.setattr(
-        recorder.Recorder, "_predict_probes", lambda self, state: take(self, state) + state.sweep
-    )
+    at, sweep = Draw.at, count()
+    monkeypatch.setattr(Draw, "at", lambda self, *cells: at(self, *cells) + next(sweep))
     (message,) = fit_warnings(n_sweeps=200)
     assert "the R-hat of the predictions is" in message
     assert "should be below 1.1" in message
@@ -209,7 +209,7 @@ def test_progress_is_silent_when_asked(capsys, monkeypatch):
     quick(progress=True).fit(X)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 20
-    assert lines[0].startswith("fillrank: sweep 1 of at most 20, burning in, residual 0.")
+    assert lines[0].startswith("fillrank: sweep 1 of at most 20, burning in, residual variance 0.")
     assert ", sampling, " in lines[-1]
 
 

@@ -150,6 +150,6 @@ def test_measurements_have_no_scale():
 
 @pytest.mark.parametrize("wrong", [(5, 1), (1, 1), (1, NAN), 5, "many", (1, 2, 3), (None, 5)])
 def test_a_wrong_range_is_refused_before_the_run(wrong, monkeypatch):
-    monkeypatch.setattr("fillrank.estimators.gasr.execute", None)
+    monkeypatch.setattr("fillrank.estimators.sampled.execute", None)
     with pytest.raises(InputError, match="value_range must be"):
         quick(value_range=wrong).fit(table())

@@ -5,7 +5,7 @@ from scipy.stats import norm
 
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.posterior import Posterior, Units
-from fillrank.run.recorder import Draw
+from fillrank.samplers.draw import Draw
 
 UNITS = Units(3.0, 2.5, None)
 
@@ -50,7 +50,7 @@ def test_mean(workers, dtype):
     expected = dense(posterior).mean(axis=0)
     tolerance = 1e-5 if dtype == "float32" else 1e-12
     np.testing.assert_allclose(
-        posterior.mean(rows, columns, workers), expected.ravel(), rtol=0, atol=tolerance
+        posterior.predict(rows, columns, workers), expected.ravel(), rtol=0, atol=tolerance
     )
     np.testing.assert_allclose(
         posterior.block(np.array([6, 0]), np.array([4, 4, 1])),
@@ -113,19 +113,19 @@ def test_everything_stays_within_the_scale(workers):
             np.clip(free.interval(rows, columns, 0.9, kind, workers), 1, 5),
         )
     np.testing.assert_array_equal(
-        posterior.mean(rows, columns, workers), np.clip(free.mean(rows, columns, workers), 1, 5)
+        posterior.predict(rows, columns, workers), np.clip(free.predict(rows, columns, workers), 1, 5)
     )
 
 
 def test_blocks_and_threads_do_not_change_a_bit(monkeypatch, workers):
     posterior = make(shape=(60, 50))
     rows, columns = cells(posterior)
-    expected = posterior.mean(rows, columns, workers)
+    expected = posterior.predict(rows, columns, workers)
     intervals = posterior.interval(rows, columns, 0.9, "observation", workers)
     monkeypatch.setattr("fillrank.posterior.posterior._BLOCK", 17)
     for n_threads in (1, 2, 4):
         with Workers(n_threads) as several:
-            np.testing.assert_array_equal(posterior.mean(rows, columns, several), expected)
+            np.testing.assert_array_equal(posterior.predict(rows, columns, several), expected)
     np.testing.assert_array_equal(
         posterior.interval(rows, columns, 0.9, "observation", workers), intervals
     )
@@ -134,6 +134,6 @@ def test_blocks_and_threads_do_not_change_a_bit(monkeypatch, workers):
 def test_no_cells(workers):
     nothing = np.array([], dtype=np.int64)
     posterior = make()
-    assert posterior.mean(nothing, nothing, workers).shape == (0,)
+    assert posterior.predict(nothing, nothing, workers).shape == (0,)
     assert posterior.interval(nothing, nothing, 0.9, "observation", workers)[0].shape == (0,)
     assert posterior.block(nothing, np.arange(5)).shape == (0, 5)

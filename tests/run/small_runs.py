@@ -1,16 +1,25 @@
 """Tiny chains, and sweeps that do as a test tells them."""
 
+from functools import partial
+
 import numpy as np
 
 import fillrank as fr
 from fillrank.data.standard import standardise
 from fillrank.draws.streams import chain_key
 from fillrank.kernels.workers import Workers
-from fillrank.run.chains import Chain
-from fillrank.samplers import gasr
+from fillrank.run.chains import Chain, Sampler
+from fillrank.samplers import gasr, observed
+from fillrank.samplers.hyperparameters import adapt
 from fillrank.samplers.state import Data, Effect, Frame, Options, Start, init
 
 OPTIONS = Options(row_effects=True, column_effects=True, centres=True)
+
+
+def sampler_of(sweep=gasr.sweep, options=OPTIONS):
+    """GASR as a run sees it."""
+    spectrum = partial(observed.spectrum, options=options)
+    return Sampler(sweep, observed.draw, spectrum, observed.history, adapt)
 
 
 def small_data(n_rows=12, n_columns=9, seed=0):

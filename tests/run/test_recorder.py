@@ -2,12 +2,11 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from small_runs import OPTIONS, small_chains, small_data
+from small_runs import OPTIONS, sampler_of, small_chains, small_data
 
 from fillrank.run import recorder
 from fillrank.run.chains import run
 from fillrank.run.recorder import Recorder
-from fillrank.samplers import gasr
 from fillrank.samplers.state import signal_factors
 
 DATA = small_data()
@@ -15,9 +14,10 @@ DATA = small_data()
 
 def record(n_sweeps, burn_in=3, n_chains=1, options=OPTIONS):
     """A recorder after some sweeps, and the states after each of these."""
-    kept = Recorder(DATA, options, burn_in, np.random.default_rng(0))
+    sampler = sampler_of(options=options)
+    kept = Recorder(sampler, DATA, burn_in, np.random.default_rng(0))
     states = []
-    steps = run(small_chains(DATA, n_chains), DATA, gasr.sweep, n_adapt=burn_in)
+    steps = run(small_chains(DATA, n_chains), DATA, sampler, n_adapt=burn_in)
     for step in islice(steps, n_sweeps):
         kept.take(step)
         states.append(step.states)

@@ -2,7 +2,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from small_runs import interrupted_after, small_chains, small_data
+from small_runs import interrupted_after, sampler_of, small_chains, small_data
 
 from fillrank.run import loop
 from fillrank.run.chains import EM_WINDOW, run
@@ -14,7 +14,8 @@ DATA = small_data()
 
 
 def go(plan, n_chains=1, sweep=gasr.sweep, show=False):
-    return execute(small_chains(DATA, n_chains), DATA, sweep, plan, np.random.default_rng(0), show)
+    chains, rng = small_chains(DATA, n_chains), np.random.default_rng(0)
+    return execute(chains, DATA, sampler_of(sweep), plan, rng, show)
 
 
 def test_all_sweeps_are_done():
@@ -96,10 +97,10 @@ def test_interrupted_before_the_first_sweep_ends():
 
 def test_interrupted_while_recording(monkeypatch):
     """Ctrl-C can come while a draw is being kept: what belongs together stays together."""
-    from fillrank.run import recorder
+    from fillrank.samplers import observed
 
     count = 0
-    singular_values = recorder.singular_values
+    singular_values = observed.singular_values
 
     def interrupted(left, right):
         nonlocal count
@@ -108,7 +109,7 @@ def test_interrupted_while_recording(monkeypatch):
             raise KeyboardInterrupt
         return singular_values(left, right)
 
-    monkeypatch.setattr(recorder, "singular_values", interrupted)
+    monkeypatch.setattr(observed, "singular_values", interrupted)
     outcome = go(Plan(20, 5, 5, until_enough=False))
     assert outcome.interrupted
     assert outcome.n_sweeps == 8
@@ -130,7 +131,7 @@ def test_chains_are_their_own_whatever_their_number():
 
 def test_hyperparameters_are_estimated_by_the_paper_s_schedule():
     chains = small_chains(DATA)
-    steps = list(islice(run(chains, DATA, gasr.sweep, n_adapt=11), 30))
+    steps = list(islice(run(chains, DATA, sampler_of(), n_adapt=11), 30))
     noise = [step.states[0].noise_variance for step in steps]
     changes = [t + 1 for t in range(1, 30) if noise[t] != noise[t - 1]]
     assert changes == [EM_WINDOW, 2 * EM_WINDOW]

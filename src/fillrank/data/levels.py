@@ -26,8 +26,13 @@ class Levels(NamedTuple):
 
     def numbered(self, entries: Entries) -> Entries:
         """The entries with numbers of levels, 1 to ``size``, in place of values."""
-        numbers = np.searchsorted(self.values, entries.values) + 1
-        return entries._replace(values=numbers.astype(np.int8))
+        places = np.searchsorted(self.values, entries.values).clip(max=self.size - 1)
+        strange = np.unique(entries.values[self.values[places] != entries.values])
+        if strange.size:
+            raise InputError(
+                f"values must be among the levels {_listed(self.values)}; got {_listed(strange)}."
+            )
+        return entries._replace(values=(places + 1).astype(np.int8))
 
 
 def find_levels(observations: Observations, levels: Literal["auto"] | Sequence[float]) -> Levels:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from fillrank.data.checks import check_real
+from fillrank.data.entries import Entries
 from fillrank.data.matrices import dense_matrix
 from fillrank.data.observations import Observations
 from fillrank.data.tables import is_table, to_long, to_wide
@@ -117,7 +118,7 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return self._signal(rows)
         i, j = self._positions(rows, columns)
         with self._workers() as workers:
-            return self.posterior_.mean(i, j, workers)
+            return self.posterior_.predict(i, j, workers)
 
     def predict_interval(
         self, rows: Any, columns: Any, level: float = 0.9, kind: Kind = "signal"
@@ -179,7 +180,7 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 i, j = data.missing_positions(start, min(start + at_once, n_rows))
                 if i.size == 0:
                     continue
-                fields = {"value": self.posterior_.mean(i, j, workers)}
+                fields = {"value": self.posterior_.predict(i, j, workers)}
                 if level is not None:
                     low, high = self.posterior_.interval(i, j, level, "observation", workers)
                     fields |= {"lower": low, "upper": high}
@@ -224,7 +225,11 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _complete(self, observations: Observations) -> np.ndarray:
         columns = self._columns_of(observations)
         with one_blas_thread():
-            return complete_rows(self.posterior_, observations.by_row(), columns)
+            return self._complete_rows(observations.by_row(), columns)
+
+    def _complete_rows(self, entries: Entries, columns: np.ndarray) -> np.ndarray:
+        """Predictions of new rows in all of the given columns (positions at fit)."""
+        return complete_rows(self.posterior_, entries, columns)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

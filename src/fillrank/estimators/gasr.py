@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from fillrank.data.checks import check_whole
-from fillrank.data.observations import Observations
-from fillrank.data.standard import standardise
 from fillrank.draws.streams import chain_key
-from fillrank.errors import ConvergenceWarning, InputError
-from fillrank.estimators.base import MatrixCompleter, one_blas_thread
-from fillrank.estimators.checks import EFFECTS, check_choice, check_value_range, seed_from
-from fillrank.estimators.warn import warn_user
-from fillrank.kernels.compiled import must_compile
+from fillrank.errors import InputError
+from fillrank.estimators.checks import EFFECTS, check_choice
+from fillrank.estimators.sampled import SampledCompleter
 from fillrank.kernels.workers import Workers
-from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, complaint, diagnose
-from fillrank.posterior.posterior import Posterior, Units
-from fillrank.posterior.rank import most_probable, rank_probabilities
-from fillrank.run.chains import Chain, Sweep
-from fillrank.run.loop import AUTO_BURN_IN, AUTO_MOST_SWEEPS, Outcome, Plan, execute
-from fillrank.run.progress import say
-from fillrank.run.recorder import Draw
-from fillrank.samplers import gasr, gasr_published
+from fillrank.run.chains import Chain, Sampler
+from fillrank.run.loop import Plan
+from fillrank.samplers import gasr, gasr_published, observed
+from fillrank.samplers.hyperparameters import adapt
 from fillrank.samplers.state import Data, Frame, Options, State, init
 from fillrank.solvers.solver_starts import hasi_start, soft_impute_start
 from fillrank.solvers.spectral_start import random_start, spectral_start
@@ -34,10 +26,9 @@ _STARTS = {
     "soft_impute": soft_impute_start,
     "hasi": hasi_start,
 }
-_LEADING = 5  # singular values that the diagnostics look at
 
 
-class GASR(MatrixCompleter):
+class GASR(SampledCompleter):
     """Bayesian matrix completion by adaptive relaxed spectral regularization.
 
     Fills in the missing entries of a matrix as the sum of a low-rank matrix, row and column effects
@@ -153,39 +144,34 @@ class GASR(MatrixCompleter):
         }
         return cls(**(settings | changes))
 
-    def _fit(self, observations: Observations) -> None:
-        plan = self._plan()
-        options = self._options()
-        value_range = check_value_range(self.value_range, observations)
-        seed = seed_from(self.random_state)
-        standard = standardise(observations, self.effects is not None, np.dtype(self.dtype))
-        data = Data(standard.rows, standard.columns)
-        say("compiling, at first use only; some seconds.", self.progress and must_compile())
-        with one_blas_thread(), self._workers() as workers:
-            chains = self._first_chains(data, options, workers, seed)
-            outcome = execute(
-                chains, data, self._sweep(), plan, np.random.default_rng(seed), self.progress
-            )
-        self.observations_ = observations
-        self._keep(outcome, Units(standard.location, standard.scale, value_range))
-        self._warn(outcome)
-
-    def _options(self) -> Options:
+    def _check(self) -> None:
         check_choice("effects", self.effects, EFFECTS)
-        check_choice("dtype", self.dtype, ("float32", "float64"))
         check_choice("start", self.start, tuple(_STARTS))
         check_choice("sampler", self.sampler, ("mixture", "published"))
-        published = self.sampler == "published"
         check_choice("centres", self.centres, (True, False))
         plain = not self.centres and self.effects in (None, "mean") and self.start == "random"
-        if published and not plain:
+        if self._is_published and not plain:
             raise InputError(
                 "the published sampler has a random start, no centres, and no effects but the mean; got "
                 f"start={self.start!r}, centres={self.centres!r}, effects={self.effects!r}. "
                 "Use GASR.as_published()."
             )
-        if self.n_threads is not None:
-            check_whole("n_threads", self.n_threads, 1)
+
+    @property
+    def _is_published(self) -> bool:
+        return self.sampler == "published"
+
+    @property
+    def _centred(self) -> bool:
+        return self.effects is not None
+
+    @property
+    def _judged(self) -> bool:
+        # The published schedule averages from the first sweep on, whatever that means for
+        # convergence: who asks for it is not told off.
+        return not self._is_published
+
+    def _options(self) -> Options:
         return Options(
             row_effects=self.effects in ("rows", "both"),
             column_effects=self.effects in ("columns", "both"),
@@ -193,97 +179,27 @@ class GASR(MatrixCompleter):
         )
 
     def _plan(self) -> Plan:
-        auto = self.n_sweeps == "auto"
-        most = AUTO_MOST_SWEEPS if auto else check_whole("n_sweeps", self.n_sweeps, 1)
-        if self.burn_in == "auto":
-            burn_in = min(AUTO_BURN_IN, most // 2)
-        else:
-            burn_in = check_whole("burn_in", self.burn_in, 0, most - 1)
-        n_adapt = most if self.sampler == "published" else burn_in
-        return Plan(most, burn_in, n_adapt, until_enough=auto)
+        plan = super()._plan()
+        return plan._replace(n_adapt=plan.n_sweeps) if self._is_published else plan
 
-    def _first_chains(
-        self, data: Data, options: Options, workers: Workers, seed: int
-    ) -> list[Chain]:
-        n_chains = check_whole("n_chains", self.n_chains, 1)
-        max_rank = None if self.max_rank == "auto" else check_whole("max_rank", self.max_rank, 1)
+    def _sampler(self) -> Sampler:
+        return Sampler(
+            gasr_published.sweep if self._is_published else gasr.sweep,
+            observed.draw,
+            partial(observed.spectrum, options=self._options()),
+            observed.history,
+            adapt,
+        )
+
+    def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
+        rng = np.random.default_rng(seed)
+        frame = Frame(self._options(), chain_key(*seed), workers)
+        return Chain(self._first_state(data, frame, rng), frame)
+
+    def _first_state(self, data: Data, frame: Frame, rng: np.random.Generator) -> State:
+        max_rank = None if self.max_rank == "auto" else self.max_rank
         dtype = np.dtype(self.dtype)
-
-        def first_state(chain: int) -> State:
-            rng = np.random.default_rng([seed, chain])
-            if self.sampler == "published":
-                return gasr_published.published_start(data, max_rank or 30, dtype, rng)
-            guess = _STARTS[self.start](data, max_rank, options, workers, rng)
-            return init(guess, dtype, rng)
-
-        return [
-            Chain(first_state(c), Frame(options, chain_key(seed, c), workers))
-            for c in range(n_chains)
-        ]
-
-    def _sweep(self) -> Sweep:
-        return gasr_published.sweep if self.sampler == "published" else gasr.sweep
-
-    def _keep(self, outcome: Outcome, units: Units) -> None:
-        """Turn the record of a run into fitted attributes, in the data's units."""
-        recorder = outcome.recorder
-        n_rows, n_columns = self.observations_.shape
-        draws, spectra = recorder.draws, recorder.spectra
-        if recorder.data.shape != (n_rows, n_columns):  # a single row or column has an empty twin
-            draws = [Draw(w.left[:n_rows], w.right[:n_columns], w.noise_variance) for w in draws]
-        noise = float(np.mean([draw.noise_variance for draw in draws]))
-        self.posterior_ = Posterior(draws, units)
-        self.rank_probabilities_ = rank_probabilities(
-            spectra, (n_rows, n_columns), len(self.observations_), noise
-        )
-        self.rank_ = most_probable(self.rank_probabilities_)
-        self.singular_values_ = units.scale * spectra.mean(axis=(0, 1))
-        self.noise_variance_ = noise * units.scale**2
-        self.n_sweeps_ = outcome.n_sweeps
-        self.stop_reason_ = outcome.stop_reason
-        self.interrupted_ = outcome.interrupted
-        history = recorder.history()
-        self.history_ = {
-            "residual_variance": history["residual_variance"] * units.scale**2,
-            "noise_variance": history["noise_variance"] * units.scale**2,
-            "a": history["a"],
-            "b": history["b"] * units.scale,
-        }
-        self._recorder = recorder
-
-    def _warn(self, outcome: Outcome) -> None:
-        """Say so if the run cannot be trusted.
-
-        The published schedule averages from the first sweep on, whatever that means for convergence:
-        who asks for it is not told off.
-        """
-        kept = len(outcome.recorder.draws)
-        if outcome.interrupted:
-            message = f"Fit {outcome.stop_reason}; {kept} draws are kept."
-        elif self.sampler == "published":
-            return
-        elif wrong := complaint(outcome.recorder.probes):
-            message = (
-                f"The run is too short to be trusted: {wrong}. Set n_sweeps above the "
-                f"{outcome.n_sweeps} of this run."
-            )
-            if self.n_chains == 1:
-                message += " With n_chains=2, diagnostics() judges by the agreement of chains."
-        elif kept < SMALLEST_ESS:
-            message = (
-                f"Only {kept} draws of a table of this size are kept in memory: intervals will be "
-                "too narrow. Lower max_rank, or fit a part of the rows."
-            )
-        else:
-            return
-        warn_user(message, ConvergenceWarning)
-
-    def diagnostics(self) -> Diagnostics:
-        """R-hat and effective sample sizes of identified quantities, with a verdict."""
-        burn_in = self.n_sweeps_ - self._recorder.n_recorded
-        return diagnose(
-            self._recorder.history()["residual_variance"][:, burn_in:],
-            self._recorder.spectra,
-            self._recorder.probes,
-            n_leading=min(self.rank_, _LEADING),
-        )
+        if self._is_published:
+            return gasr_published.published_start(data, max_rank or 30, dtype, rng)
+        guess = _STARTS[self.start](data, max_rank, frame.options, frame.workers, rng)
+        return init(guess, dtype, rng)

@@ -19,7 +19,7 @@ from fillrank.estimators.warn import warn_user
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.run.progress import progress_for
-from fillrank.run.recorder import Draw
+from fillrank.samplers.draw import Draw
 from fillrank.samplers.state import Data, Options
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.effects import start_effects, without

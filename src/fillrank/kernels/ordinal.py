@@ -41,11 +41,20 @@ def level_of(x, thresholds):
 
 
 @njit(nogil=True, cache=True)
-def levels_at(scorer, rows, columns, out):
-    """The predicted levels of the cells (rows_p, columns_p)."""
+def add_margins(scorer, rows, columns, out):
+    """Add x_ij - theta_ir to out[p, r], for the cells (i, j) = (rows_p, columns_p)."""
     for p in range(rows.size):
         x = score_at(scorer, rows[p], columns[p])
-        out[p] = level_of(x, scorer.thresholds[rows[p]])
+        for r in range(out.shape[1]):
+            out[p, r] += x - scorer.thresholds[rows[p], r]
+
+
+@njit(nogil=True, cache=True)
+def add_levels(scorer, values, rows, columns, out):
+    """Add the values of the predicted levels of the cells (rows_p, columns_p)."""
+    for p in range(rows.size):
+        x = score_at(scorer, rows[p], columns[p])
+        out[p] += values[level_of(x, scorer.thresholds[rows[p]]) - 1]
 
 
 @njit(nogil=True, cache=True)

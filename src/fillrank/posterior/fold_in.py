@@ -1,63 +1,59 @@
 """Rows that were not there at fit: their coefficients given the other side's factors.
 
 Under each kept draw a new row is a Gaussian regression on the columns' factors. Its prior is the
-Gaussian that the draw's own rows form, component by component.
+Gaussian N(mean, L L^T) that the draw's own rows form; with coefficients mean + L w, w ~ N(0, I).
 """
 
 import numpy as np
 from numba import njit
 
 from fillrank.data.entries import Entries
-from fillrank.kernels.gaussian_rows import Prior
-from fillrank.kernels.sums import sums_about
 from fillrank.posterior.posterior import Posterior
-from fillrank.run.recorder import Draw
-
-_SMALLEST_VARIANCE = 1e-30
+from fillrank.samplers.draw import Draw
 
 
 @njit(nogil=True, cache=True)
-def _regress_rows(entries, factors, prior, noise_variance, own):
-    """Posterior means of the free coefficients of every row, in place."""
-    free = prior.free
-    for i in range(own.shape[0]):
-        # Scaled by prior sds, so that components of any size leave the system well conditioned.
-        precision = np.eye(free.size)
-        right_hand = np.zeros(free.size)
-        scaled = np.empty(free.size)
+def _regress_rows(entries, factors, noise_variance, out):
+    """Posterior means of w in x_j ~ N(w . f_j, noise variance), w ~ N(0, I), for every row."""
+    width = factors.shape[1]
+    for i in range(out.shape[0]):
+        precision = np.eye(width)
+        right_hand = np.zeros(width)
         for t in range(entries.pointers[i], entries.pointers[i + 1]):
-            f = factors[entries.indices[t]]
-            e = float(entries.values[t])
-            for k in range(f.size):
-                e -= own[i, k] * f[k]
-            for p in range(free.size):
-                scaled[p] = f[free[p]] / np.sqrt(noise_variance * prior.precision[p])
-            for p in range(free.size):
-                right_hand[p] += scaled[p] * e / np.sqrt(noise_variance)
-                for q in range(free.size):
-                    precision[p, q] += scaled[p] * scaled[q]
-        step = np.linalg.solve(precision, right_hand)
-        for p in range(free.size):
-            own[i, free[p]] += step[p] / np.sqrt(prior.precision[p])
+            f = factors[entries.indices[t]] / np.sqrt(noise_variance)
+            x = entries.values[t] / np.sqrt(noise_variance)
+            for p in range(width):
+                right_hand[p] += f[p] * x
+                for q in range(width):
+                    precision[p, q] += f[p] * f[q]
+        out[i] = np.linalg.solve(precision, right_hand)
 
 
-def _empirical_prior(left: np.ndarray, fixed: int) -> Prior:
-    """Mean and precision of every column of ``left`` but the fixed one, over its rows."""
+def _empirical_law(left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(mean, L) of the rows of ``left``: their covariance is L L^T.
+
+    Correlations are shrunk towards 0 as if there were as many further rows as columns, without any: a
+    few rows would else confine new ones to their own span. A constant column stays constant.
+    """
     m, width = left.shape
-    mean = sums_about(left, np.zeros(width))[0] / m
-    variance = np.maximum(sums_about(left, mean)[1] / m, _SMALLEST_VARIANCE)
-    free = np.delete(np.arange(width), fixed)
-    return Prior(free, mean[free], 1.0 / variance[free])
+    left = left.astype(np.float64)
+    mean = left.mean(axis=0)
+    sd = left.std(axis=0)
+    sd[sd <= 1e-12 * np.abs(mean)] = 0.0  # a constant differs from its mean by rounding alone
+    scaled = np.divide(left - mean, sd, out=np.zeros_like(left), where=sd > 0)
+    correlation = scaled.T @ scaled / (m + width)
+    np.fill_diagonal(correlation, 1.0)
+    return mean, sd[:, None] * np.linalg.cholesky(correlation)
 
 
 def fold_in_rows(draw: Draw, entries: Entries) -> np.ndarray:
     """The expected left factors of new rows under one draw, given their entries (standard units)."""
-    width = draw.left.shape[1]
-    prior = _empirical_prior(draw.left, fixed=width - 1)
-    own = np.ones((entries.pointers.size - 1, width))
-    own[:, prior.free] = prior.mean
-    _regress_rows(entries, draw.right.astype(np.float64), prior, draw.noise_variance, own)
-    return own
+    mean, L = _empirical_law(draw.left)
+    factors = draw.right.astype(np.float64)
+    rest = entries._replace(values=entries.values - (factors @ mean)[entries.indices])
+    w = np.empty((entries.pointers.size - 1, mean.size))
+    _regress_rows(rest, factors @ L, draw.noise_variance, w)
+    return mean + w @ L.T
 
 
 def complete_rows(posterior: Posterior, entries: Entries, columns: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 
 from fillrank.kernels.pairs import mixture_quantiles, pair_values
 from fillrank.kernels.workers import Workers
-from fillrank.run.recorder import Draw
+from fillrank.samplers.draw import Draw
 
 Kind = Literal["signal", "observation"]
 # Cells worked on at once: all draws of a block stay in cache.
@@ -42,7 +42,7 @@ class Posterior(NamedTuple):
         """Numbers of rows and columns."""
         return len(self.draws[0].left), len(self.draws[0].right)
 
-    def mean(self, rows: np.ndarray, columns: np.ndarray, workers: Workers) -> np.ndarray:
+    def predict(self, rows: np.ndarray, columns: np.ndarray, workers: Workers) -> np.ndarray:
         """Posterior means of the cells (rows_p, columns_p)."""
         means = self._over_cells(lambda v: v.mean(axis=0), 1, rows, columns, workers)
         return self.units.restore(means[0])

@@ -1,61 +1,87 @@
-"""Chains that advance side by side: a sweep each, with Monte Carlo EM while they burn in."""
+"""Chains that advance side by side: a sweep each, adapting their hyperparameters at first."""
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-
-from fillrank.samplers.hyperparameters import estimate_noise, estimate_rates
-from fillrank.samplers.state import Data, Frame, Info, State
-
-Sweep = Callable[[State, Data, Frame], tuple[State, Info]]
 
 # The paper's number of draws behind each estimate of the hyperparameters.
 EM_WINDOW = 5
 
 
-class Chain(NamedTuple):
-    """A chain's state, and the draws since the hyperparameters were last estimated."""
+class Entered(Protocol):
+    """The observed entries, as far as a run looks at them."""
 
-    state: State
-    frame: Frame
-    d_draws: tuple[np.ndarray, ...] = ()
-    residual_squares: tuple[float, ...] = ()
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def n_entries(self) -> int: ...
+
+
+class Kept(Protocol):
+    """What is kept of a state."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray: ...
+
+
+class Sampler(NamedTuple):
+    """How a run sees a method, whose states, infos and frames it knows nothing of.
+
+    ``sweep(state, data, frame)`` gives (state, info); ``draw(state)`` what is kept; ``spectrum(draw)``
+    its singular values; ``history(state, info, n_entries)`` what is traced, the quality of the fit
+    first; ``adapt(state, infos, n_entries)`` the state with hyperparameters estimated from the last
+    sweeps, for methods that do not sample them.
+    """
+
+    sweep: Callable[[Any, Any, Any], tuple[Any, Any]]
+    draw: Callable[[Any], Any]
+    spectrum: Callable[[Any], np.ndarray]
+    history: Callable[[Any, Any, int], dict[str, float]]
+    adapt: Callable[[Any, Sequence[Any], int], Any] | None = None
+
+
+class Chain(NamedTuple):
+    """A chain's state, and what was seen since the hyperparameters were last estimated."""
+
+    state: Any
+    frame: Any
+    infos: tuple[Any, ...] = ()
 
 
 class Step(NamedTuple):
     """All chains after one more sweep; ``number`` counts from 1."""
 
     number: int
-    states: tuple[State, ...]
-    infos: tuple[Info, ...]
+    states: tuple[Any, ...]
+    infos: tuple[Any, ...]
 
 
 def advance(
-    chain: Chain, data: Data, sweep: Sweep, adapt: bool, last: bool = False
-) -> tuple[Chain, Info]:
-    """One sweep; with ``adapt``, a, b and sigma^2 are estimated after every fifth.
+    chain: Chain, data: Entered, sampler: Sampler, adapt: bool, last: bool = False
+) -> tuple[Chain, Any]:
+    """One sweep; with ``adapt``, hyperparameters are estimated after every fifth.
 
     ``last`` estimates them at once: for an adaptation that ends before the fifth.
     """
-    state, info = sweep(chain.state, data, chain.frame)
-    if not adapt:
+    state, info = sampler.sweep(chain.state, data, chain.frame)
+    if not adapt or sampler.adapt is None:
         return Chain(state, chain.frame), info
-    d_draws = (*chain.d_draws, state.d)
-    squares = (*chain.residual_squares, info.residual_square)
-    if len(d_draws) < EM_WINDOW and not last:
-        return Chain(state, chain.frame, d_draws, squares), info
-    a, b = estimate_rates(state.a, state.b, np.array(d_draws))
-    noise_variance = estimate_noise(np.array(squares), data.n_entries)
-    return Chain(state._replace(a=a, b=b, noise_variance=noise_variance), chain.frame), info
+    infos = (*chain.infos, info)
+    if len(infos) < EM_WINDOW and not last:
+        return Chain(state, chain.frame, infos), info
+    return Chain(sampler.adapt(state, infos, data.n_entries), chain.frame), info
 
 
-def run(chains: list[Chain], data: Data, sweep: Sweep, n_adapt: int) -> Iterator[Step]:
+def run(chains: list[Chain], data: Entered, sampler: Sampler, n_adapt: int) -> Iterator[Step]:
     """Advance all chains for ever, estimating hyperparameters in the first ``n_adapt`` sweeps."""
     number = 0
     while True:
         number += 1
         adapt, last = number <= n_adapt, number == n_adapt < EM_WINDOW
-        moved = [advance(chain, data, sweep, adapt, last) for chain in chains]
+        moved = [advance(chain, data, sampler, adapt, last) for chain in chains]
         chains = [chain for chain, _ in moved]
         yield Step(number, tuple(c.state for c in chains), tuple(info for _, info in moved))

@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.run.chains import Chain, Step, Sweep, run
+from fillrank.run.chains import Chain, Entered, Sampler, Step, run
 from fillrank.run.progress import progress_for
 from fillrank.run.recorder import Recorder
 from fillrank.run.stopping import ENOUGH, added_error
-from fillrank.samplers.state import Data
 
 # The burn-in unless the user says otherwise. It is also how long Monte Carlo EM goes on, and on ratings
 # a longer one is worse: EM slowly lowers sigma^2 as spare components fill with noise (docs/defaults.md).
@@ -42,16 +41,21 @@ class Outcome(NamedTuple):
 
 
 def execute(
-    chains: list[Chain], data: Data, sweep: Sweep, plan: Plan, rng: np.random.Generator, show: bool
+    chains: list[Chain],
+    data: Entered,
+    sampler: Sampler,
+    plan: Plan,
+    rng: np.random.Generator,
+    show: bool,
 ) -> Outcome:
     """Run the chains by the plan. Ctrl-C ends the run and keeps what has been sampled."""
-    recorder = Recorder(data, chains[0].frame.options, plan.burn_in, rng)
+    recorder = Recorder(sampler, data, plan.burn_in, rng)
     last: Step | None = None
     interrupted = False
     reason = f"all {plan.n_sweeps} sweeps done"
     with progress_for(show, "sweep") as tell:
         try:
-            for step in run(chains, data, sweep, plan.n_adapt):
+            for step in run(chains, data, sampler, plan.n_adapt):
                 recorder.take(step)
                 last = step
                 tell(step.number, plan.n_sweeps, _note(recorder, step))
@@ -90,5 +94,5 @@ def _percent(recorder: Recorder) -> str:
 
 def _note(recorder: Recorder, step: Step) -> str:
     phase = "burning in" if step.number <= recorder.burn_in else "sampling"
-    variance = np.mean([info.residual_square for info in step.infos]) / recorder.data.n_entries
-    return f"{phase}, residual {variance**0.5:.4f} of the data's sd"
+    name, value = next(iter(recorder.last.items()))
+    return f"{phase}, {name.replace('_', ' ')} {value:.4f}"

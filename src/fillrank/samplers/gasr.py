@@ -241,4 +241,4 @@ def sweep(state: State, data: Data, frame: Frame) -> tuple[State, Info]:
     )
     columns, d, square = _half_sweep(columns, state.left, data.columns, state, frame)
     state = state._replace(right=columns.own, nu=columns.centre, column_effect=columns.effect, d=d)
-    return state._replace(sweep=state.sweep + 1), Info(square)
+    return state._replace(sweep=state.sweep + 1), Info(square, d)

@@ -54,4 +54,4 @@ def sweep(state: State, data: Data, frame: Frame) -> tuple[State, Info]:
     squares = np.empty(data.shape[1])
     ball_rows(data.columns, right, left, d, noise, Address(key, t, streams.COLUMNS), squares)
     state = state._replace(left=left, right=right, d=d, gamma=gamma, sweep=t + 1)
-    return state, Info(float(squares.sum()))
+    return state, Info(float(squares.sum()), d)

@@ -13,16 +13,17 @@ E[gamma | d] = (a + 1)/(b + d), E[log gamma | d] = psi(a + 1) - log(b + d).
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import digamma, polygamma
+
+from fillrank.samplers.state import SMALLEST_NOISE, Info, State
 
 # Bounds of a and, in units of the data's standard deviation, of b. Beyond them the likelihood is flat
 # (many equal d: a, b -> inf, an exponential prior) or unbounded (many d = 0: b -> 0).
 A_BOUNDS = (1e-2, 1e3)
 B_BOUNDS = (1e-6, 1e6)
-# The smallest noise variance, in units of the data's: below it single precision sees nothing.
-SMALLEST_NOISE = 1e-10
 
 
 def solve_shape(s: float) -> float:
@@ -61,3 +62,10 @@ def estimate_rates(a: float, b: float, d: np.ndarray) -> tuple[float, float]:
 def estimate_noise(residual_squares: np.ndarray, n_entries: int) -> float:
     """The M step for sigma^2: the mean squared residual."""
     return max(float(np.mean(residual_squares)) / n_entries, SMALLEST_NOISE)
+
+
+def adapt(state: State, infos: Sequence[Info], n_entries: int) -> State:
+    """The state with a, b and sigma^2 estimated from the last sweeps."""
+    a, b = estimate_rates(state.a, state.b, np.array([info.d for info in infos]))
+    squares = np.array([info.residual_square for info in infos])
+    return state._replace(a=a, b=b, noise_variance=estimate_noise(squares, n_entries))

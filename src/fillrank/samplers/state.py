@@ -7,8 +7,9 @@ import numpy as np
 
 from fillrank.data.entries import Entries
 from fillrank.kernels.workers import Workers
-from fillrank.samplers.hyperparameters import SMALLEST_NOISE
 
+# The smallest noise variance, in units of the data's: below it single precision sees nothing.
+SMALLEST_NOISE = 1e-10
 # Where a and b begin, in units of the data's standard deviation.
 _FIRST_A, _FIRST_B = 1.0, 1.0
 # Factors start a little inside their balls, and spare components at this share of the noise.
@@ -71,9 +72,10 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What an observer wants to know of a sweep: the sum of squared residuals."""
+    """What an observer wants to know of a sweep: the sum of squared residuals, and d."""
 
     residual_square: float
+    d: np.ndarray
 
 
 class Frame(NamedTuple):
