@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from fillrank.data.readers import read
     from fillrank.data.synthetic import synthetic
     from fillrank.errors import ConvergenceWarning, FillrankError, UnitsWarning
+    from fillrank.estimators.bpmf import BPMF
     from fillrank.estimators.gasr import GASR
     from fillrank.estimators.hasi import HASI
+    from fillrank.estimators.ipm3f import IPM3F
+    from fillrank.estimators.m3f import M3F
     from fillrank.estimators.relaxed_spectral import RelaxedSpectral
     from fillrank.estimators.score import score
     from fillrank.estimators.soft_impute import SoftImpute
@@ -20,8 +23,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BPMF",
     "GASR",
     "HASI",
+    "IPM3F",
+    "M3F",
     "ConvergenceWarning",
     "FillrankError",
     "Observations",
@@ -40,10 +46,13 @@ __all__ = [
 # to import, and a reader of tables need not wait for them.
 _MODULES = {"datasets": "fillrank.data.datasets", "plot": "fillrank.report.plot"}
 _HOMES = {
+    "BPMF": "fillrank.estimators.bpmf",
     "ConvergenceWarning": "fillrank.errors",
     "FillrankError": "fillrank.errors",
     "GASR": "fillrank.estimators.gasr",
     "HASI": "fillrank.estimators.hasi",
+    "IPM3F": "fillrank.estimators.ipm3f",
+    "M3F": "fillrank.estimators.m3f",
     "Observations": "fillrank.data.observations",
     "RelaxedSpectral": "fillrank.estimators.relaxed_spectral",
     "SoftImpute": "fillrank.estimators.soft_impute",

@@ -11,7 +11,7 @@ def traces(n_chains=2, n_draws=200, n_probes=60, seed=0):
     """Independent draws of (residual variance, spectra, probes)."""
     rng = np.random.default_rng(seed)
     return (
-        rng.standard_normal((n_chains, n_draws)),
+        {"residual_variance": rng.standard_normal((n_chains, n_draws))},
         rng.standard_normal((n_chains, n_draws, 3)),
         rng.standard_normal((n_chains, n_draws, n_probes)),
     )
@@ -82,7 +82,7 @@ def test_too_few_draws_to_judge(n_draws):
 
 
 def test_what_never_moves_has_converged():
-    verdict = diagnose(np.ones((1, 100)), np.ones((1, 100, 2)), np.ones((1, 100, 5)), 2)
+    verdict = diagnose({"residual_variance": np.ones((1, 100))}, np.ones((1, 100, 2)), np.ones((1, 100, 5)), 2)
     assert set(verdict.rhat.values()) == {1.0}
     assert set(verdict.ess.values()) == {100.0}
     assert verdict.converged

@@ -18,6 +18,7 @@ KEY, PHASE, ROW, COMPONENT, ATTEMPT = range(5)
 # The purposes a draw can have within a sweep. A new one goes to the end: their numbers are part of
 # what "the same seed gives the same bits" means.
 ROWS, COLUMNS, ROW_SCALARS, COLUMN_SCALARS, RATES = range(5)
+AUGMENTATION, THRESHOLDS, FEATURES, ROW_HYPER, COLUMN_HYPER, NOISE = range(5, 11)
 _PURPOSES = 16
 
 _LOW = np.uint64(0xFFFFFFFF)

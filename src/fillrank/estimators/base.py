@@ -20,7 +20,7 @@ from fillrank.errors import InputError
 from fillrank.estimators.checks import warn_of_units
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.fold_in import complete_rows
-from fillrank.posterior.posterior import Kind, Posterior
+from fillrank.posterior.posterior import Kind
 
 # A block of predictions is kept below this number of cells.
 _CELLS_AT_ONCE = 2**18
@@ -29,7 +29,7 @@ _CELLS_AT_ONCE = 2**18
 class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """What a fitted method can be asked. Subclasses set ``posterior_`` in `_fit`."""
 
-    posterior_: Posterior
+    posterior_: Any  # a Posterior or an OrdinalPosterior
     n_threads: int | None
 
     def fit(self, X: Any, y: None = None) -> Self:

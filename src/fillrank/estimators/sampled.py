@@ -15,7 +15,7 @@ from fillrank.estimators.checks import check_choice, check_value_range, seed_fro
 from fillrank.estimators.warn import warn_user
 from fillrank.kernels.compiled import must_compile
 from fillrank.kernels.workers import Workers
-from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, complaint, diagnose
+from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, complaint, diagnose_run
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.posterior.rank import most_probable, rank_probabilities
 from fillrank.run.chains import Chain, Sampler
@@ -24,7 +24,6 @@ from fillrank.run.progress import say
 from fillrank.samplers.draw import Draw
 from fillrank.samplers.state import Data
 
-_LEADING = 5  # singular values that the diagnostics look at
 # The power of the data's unit that a traced quantity carries.
 _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
 
@@ -152,10 +151,4 @@ class SampledCompleter(MatrixCompleter):
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of identified quantities, with a verdict."""
-        burn_in = self.n_sweeps_ - self._recorder.n_recorded
-        return diagnose(
-            self._recorder.history()["residual_variance"][:, burn_in:],
-            self._recorder.spectra,
-            self._recorder.probes,
-            n_leading=min(self.rank_, _LEADING),
-        )
+        return diagnose_run(self._recorder, self.rank_)

@@ -20,6 +20,15 @@ class Scorer(NamedTuple):
     right: np.ndarray
     thresholds: np.ndarray
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self.left.nbytes + self.right.nbytes + self.thresholds.nbytes
+
+    def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The scores of the cells (rows_p, columns_p)."""
+        return np.einsum("pk,pk->p", self.left[rows], self.right[columns])
+
 
 @njit(nogil=True)
 def score_at(scorer, i, j):

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fillrank.run.recorder import Recorder
+
 # Vehtari et al. (2021) ask for R-hat below 1.01 before a draw is reported. Predictions are means over
 # many weakly identified factors, and are steady long before every singular value is.
 LARGEST_RHAT = 1.1
@@ -12,15 +14,17 @@ SMALLEST_ESS = 25
 _FEWEST_DRAWS = 8
 # Cells that are enough to tell whether a run has converged; each costs a millisecond.
 _CELLS_TO_JUDGE_BY = 50
+# Singular values to look at.
+_LEADING = 5
 
 
 @dataclass(frozen=True)
 class Diagnostics:
     """R-hat and effective sample size by quantity; `print` shows a table.
 
-    ``rhat`` and ``ess`` map the names of quantities to numbers: ``residual_variance``, the leading
-    singular values, and ``prediction (median)`` and ``prediction (worst 5%)`` over cells chosen at
-    random. A quantity that never moved has R-hat 1.
+    ``rhat`` and ``ess`` map the names of quantities to numbers: how well the entries are fitted, as
+    ``residual_variance`` or ``hinge_loss``, the leading singular values, and ``prediction (median)``
+    and ``prediction (worst 5%)`` over cells chosen at random. A quantity that never moved has R-hat 1.
     """
 
     rhat: dict[str, float]
@@ -85,13 +89,13 @@ def complaint(probes: np.ndarray) -> str:
 
 
 def diagnose(
-    residual_variance: np.ndarray, spectra: np.ndarray, probes: np.ndarray, n_leading: int
+    traces: dict[str, np.ndarray], spectra: np.ndarray, probes: np.ndarray, n_leading: int
 ) -> Diagnostics:
-    """Judge traces (chains, draws), (chains, draws, r) and (chains, draws, probes).
+    """Judge named traces (chains, draws), spectra (chains, draws, r), (chains, draws, probes).
 
     ``n_leading`` says how many singular values to look at.
     """
-    judged = {"residual_variance": _judge(residual_variance)}
+    judged = {name: _judge(trace) for name, trace in traces.items()}
     for k in range(n_leading):
         judged[f"singular_value {k + 1}"] = _judge(spectra[..., k])
     rhat, ess = _judge_each(probes)
@@ -106,3 +110,11 @@ def diagnose(
         n_draws=probes.shape[1],
         n_chains=probes.shape[0],
     )
+
+
+def diagnose_run(recorder: Recorder, n_factors: int) -> Diagnostics:
+    """Judge the record of a run, by the quality of the fit and the largest factors."""
+    name, trace = next(iter(recorder.history().items()))
+    burn_in = trace.shape[1] - recorder.n_recorded
+    n_leading = min(n_factors, _LEADING)
+    return diagnose({name: trace[:, burn_in:]}, recorder.spectra, recorder.probes, n_leading)

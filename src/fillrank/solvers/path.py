@@ -19,7 +19,7 @@ from fillrank.solvers.fit import Factors, Fit
 _DECADES = (-0.1, -3.0)
 _POINTS = 20
 # The path ends early when the validation error has risen this many times in a row.
-_RISES = 3
+RISES = 3
 
 Solve = Callable[[float, Factors | None], Iterator[tuple[float, Fit]]]
 
@@ -85,5 +85,5 @@ def walk(
             )
         rises = rises + 1 if here > best else 0
         best = min(best, here)
-        if rises == _RISES:
+        if rises == RISES:
             return

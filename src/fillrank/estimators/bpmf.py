@@ -1,0 +1,177 @@
+"""BPMF as a scikit-learn estimator; the mathematics is in samplers/bpmf.py."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from fillrank.data.checks import check_real
+from fillrank.draws.streams import chain_key
+from fillrank.estimators.checks import check_choice
+from fillrank.estimators.sampled import SampledCompleter
+from fillrank.kernels.workers import Workers
+from fillrank.run.chains import Chain, Sampler
+from fillrank.samplers import bpmf
+from fillrank.samplers.state import Data, Options
+from fillrank.solvers.spectral_start import largest_rank, spectral_start
+
+_USUAL_MAX_RANK = 30
+# The authors' beta_0; nu_0 is the rank.
+_BETA = 2.0
+# A weak prior of the noise's precision, in units of the data's.
+_NOISE_PRIOR = (1.0, 1e-2)
+# Where the noise variance begins if it is sampled, in units of the data's variance: low enough that
+# the factors take hold at once.
+_FIRST_NOISE = 0.5
+
+
+class BPMF(SampledCompleter):
+    """Bayesian probabilistic matrix factorisation (Salakhutdinov and Mnih, 2008).
+
+    The overall mean plus a product of two factor matrices, whose rows come from Gaussians with learned
+    means and covariances. All ``max_rank`` factors are used: unlike GASR, it does not switch off those
+    that the data do not need, though it shrinks them.
+
+    Parameters
+    ----------
+    max_rank : int or "auto"
+        The number of factors; "auto" takes 30, or fewer if the table is too small for that.
+    n_sweeps : int or "auto"
+        Sweeps of the sampler. "auto" stops when more of them would not make predictions better.
+    burn_in : int or "auto"
+        Sweeps at the start that are not kept: 50 by default, or half of ``n_sweeps`` if that is less.
+    start : {"spectral", "random"}
+        Where the chains begin: at a quick spectral estimate, or at small random factors.
+    noise_precision : "sampled" or float
+        One over the noise variance, in the data's units; or sampled with everything else.
+    inverse_scale : float
+        w_0 of the prior of the factors' precisions, Wishart(I/w_0), in standard units: the smaller, the
+        closer to nothing do factors shrink that the data do not need. The authors have 1.
+    row_draws : {"entries", "joint"}
+        How a row's factors are drawn: entry by entry in a basis that makes them nearly independent,
+        or all at once by a Cholesky decomposition. Both are exact.
+    n_chains : int
+        Independent chains. With two or more, convergence is judged by their agreement.
+    n_threads : int or None
+        None uses all processors. The result does not depend on it.
+    dtype : {"float32", "float64"}
+    value_range : "auto", (low, high) or None
+        Predictions are kept within this range. "auto" finds it if the values are ratings.
+    random_state : int, RandomState, Generator or None
+        The same seed gives the same numbers, on any number of threads.
+    progress : bool
+        Show a bar in a terminal, or a line every ten seconds elsewhere.
+
+    Attributes
+    ----------
+    rank_ : int
+        The most probable number of factors that stand above the noise.
+    rank_probabilities_ : dict
+        The posterior probability of each rank.
+    noise_variance_ : float
+    singular_values_ : ndarray
+        Posterior means of the singular values of the signal less its mean, descending.
+    history_ : dict of ndarray
+        Traces (chains, sweeps) of residual variance and noise variance.
+    n_sweeps_ : int
+    stop_reason_ : str
+        Why the run ended.
+    interrupted_ : bool
+        Whether it was Ctrl-C.
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> observations, truth = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+    >>> model = fr.BPMF(max_rank=4, n_sweeps=300, random_state=0).fit(observations)
+    >>> low, high = model.predict_interval([0, 1], [5, 5])
+    >>> bool(((low < truth[:2, 5]) & (truth[:2, 5] < high)).all())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        max_rank: int | Literal["auto"] = "auto",
+        n_sweeps: int | Literal["auto"] = "auto",
+        burn_in: int | Literal["auto"] = "auto",
+        start: Literal["spectral", "random"] = "spectral",
+        noise_precision: float | Literal["sampled"] = "sampled",
+        inverse_scale: float = 0.1,
+        row_draws: Literal["entries", "joint"] = "entries",
+        n_chains: int = 1,
+        n_threads: int | None = None,
+        dtype: Literal["float32", "float64"] = "float32",
+        value_range: Any = "auto",
+        random_state: Any = None,
+        progress: bool = True,
+    ):
+        self.max_rank = max_rank
+        self.n_sweeps = n_sweeps
+        self.burn_in = burn_in
+        self.start = start
+        self.noise_precision = noise_precision
+        self.inverse_scale = inverse_scale
+        self.row_draws = row_draws
+        self.n_chains = n_chains
+        self.n_threads = n_threads
+        self.dtype = dtype
+        self.value_range = value_range
+        self.random_state = random_state
+        self.progress = progress
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> BPMF:
+        """The method as its authors ran it: noise precision 2, rows drawn jointly.
+
+        100 sweeps, all of them averaged, 30 factors. Settings can be changed by name.
+        """
+        settings: dict[str, Any] = {
+            "max_rank": 30,
+            "n_sweeps": 100,
+            "burn_in": 0,
+            "start": "random",
+            "noise_precision": 2.0,
+            "inverse_scale": 1.0,
+            "row_draws": "joint",
+        }
+        return cls(**(settings | changes))
+
+    def _check(self) -> None:
+        check_choice("start", self.start, ("spectral", "random"))
+        check_choice("row_draws", self.row_draws, ("entries", "joint"))
+        check_real("inverse_scale", self.inverse_scale, "above 0", lambda v: v > 0)
+        if self.noise_precision != "sampled":
+            check_real(
+                "noise_precision", self.noise_precision, '"sampled" or above 0', lambda v: v > 0
+            )
+
+    @property
+    def _judged(self) -> bool:
+        return self.burn_in != 0  # who averages from the first sweep on knows what that is worth
+
+    def _sampler(self) -> Sampler:
+        return Sampler(bpmf.sweep, bpmf.draw, bpmf.spectrum, bpmf.history)
+
+    def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
+        state = self._first_state(data, workers, np.random.default_rng(seed))
+        noise_prior: tuple[float, float] | None = _NOISE_PRIOR
+        if self.noise_precision != "sampled":
+            noise_prior = None
+            state = state._replace(noise_variance=1.0 / (self.noise_precision * scale**2))
+        rank = state.left.shape[1]
+        prior = bpmf.Hyperprior(_BETA, float(rank), self.inverse_scale, noise_prior)
+        frame = bpmf.Frame(prior, self.row_draws == "joint", chain_key(*seed), workers)
+        return Chain(state, frame)
+
+    def _first_state(self, data: Data, workers: Workers, rng: np.random.Generator) -> bpmf.State:
+        dtype = np.dtype(self.dtype)
+        max_rank = None if self.max_rank == "auto" else self.max_rank
+        if self.start == "spectral":
+            no_effects = Options(row_effects=False, column_effects=False, centres=False)
+            return bpmf.init_at(
+                spectral_start(data, max_rank, no_effects, workers, rng), dtype, rng
+            )
+        rank = max_rank or min(_USUAL_MAX_RANK, largest_rank(data.shape, data.n_entries))
+        return bpmf.init(data.shape, rank, _FIRST_NOISE, dtype, rng)

@@ -1,0 +1,208 @@
+"""IPM3F as a scikit-learn estimator; the mathematics is in solvers/ipm3f.py and samplers/ipm3f.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from fillrank.data.checks import check_whole
+from fillrank.data.entries import Entries
+from fillrank.data.observations import Observations
+from fillrank.draws.streams import chain_key
+from fillrank.errors import ConvergenceWarning, NotSupportedError
+from fillrank.estimators.checks import check_choice
+from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
+from fillrank.estimators.warn import warn_user
+from fillrank.kernels.ordinal import Scorer
+from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
+from fillrank.run.chains import Chain, Sampler
+from fillrank.run.loop import Outcome, Plan, execute
+from fillrank.samplers import ipm3f as gibbs
+from fillrank.samplers.state import Data
+from fillrank.solvers import ipm3f as variational
+from fillrank.solvers.fit import Limits
+
+# Sweeps over a new row under each kept draw: it begins without features.
+_NEW_ROW_SWEEPS = 10
+
+
+class IPM3F(OrdinalCompleter):
+    """Infinite probabilistic max-margin matrix factorisation (Xu, Zhu and Zhang, 2012 and 2013).
+
+    For ratings on few ordered levels. Rows have binary features, whose number the data choose, and
+    thresholds of their own that part their scores into levels. Predicts one of the levels.
+
+    Parameters
+    ----------
+    penalty : float or "auto"
+        One over the weight C of the margins' loss. "auto" chooses it on a fifth of the entries, and
+        fits again on all of them.
+    max_rank : int
+        The most features.
+    inference : {"variational", "gibbs"}
+        Find the best factorised approximation, or sample.
+    max_iterations, tolerance : int, float
+        Of the variational fit: it ends when ten iterations in a row have lowered the objective by a
+        share below the tolerance.
+    n_sweeps, burn_in : int
+        Of the sampler: sweeps in all, and those at the start that are not kept.
+    levels : "auto" or sequence of numbers
+        The levels of the scale. "auto" takes the values that occur, if these are evenly spaced.
+    n_threads : int or None
+        None uses all processors. The result does not depend on it.
+    random_state : int, RandomState, Generator or None
+        Decides which entries are held out, where the fit begins, and what is drawn.
+    progress : bool
+        Show a bar in a terminal, or a line every ten seconds elsewhere.
+
+    Attributes
+    ----------
+    penalty_ : float
+    path_ : list of PathPoint
+        What was tried: penalty, rank, training_error, validation_error (mean absolute errors),
+        n_iterations, converged. Empty if the penalty was given.
+    levels_ : ndarray
+    rank_ : int
+        The expected number of features in use.
+    history_ : dict
+        ``objective`` after each iteration; or ``hinge_loss`` and ``n_features`` after each sweep.
+    stop_reason_ : str
+        Why the fit ended.
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> scores, _ = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+    >>> stars = np.clip(np.rint(scores.values + 3), 1, 5)
+    >>> ratings = fr.Observations.from_triplets(scores.rows, scores.columns, stars)
+    >>> model = fr.IPM3F(penalty=10.0, max_rank=8, random_state=0).fit(ratings)
+    >>> model.predict([0, 1], [5, 5])
+    array([2., 4.])
+    """
+
+    def __init__(
+        self,
+        *,
+        penalty: float | Literal["auto"] = "auto",
+        max_rank: int = 30,
+        inference: Literal["variational", "gibbs"] = "variational",
+        max_iterations: int = 50,
+        tolerance: float = 1e-3,
+        n_sweeps: int = 100,
+        burn_in: int = 20,
+        levels: Literal["auto"] | Sequence[float] = "auto",
+        n_threads: int | None = None,
+        random_state: Any = None,
+        progress: bool = True,
+    ):
+        self.penalty = penalty
+        self.max_rank = max_rank
+        self.inference = inference
+        self.max_iterations = max_iterations
+        self.tolerance = tolerance
+        self.n_sweeps = n_sweeps
+        self.burn_in = burn_in
+        self.levels = levels
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.progress = progress
+
+    def _limits(self, observations: Observations) -> Limits:
+        check_choice("inference", self.inference, ("variational", "gibbs"))
+        most = check_whole("n_sweeps", self.n_sweeps, 1)
+        check_whole("burn_in", self.burn_in, 0, most - 1)
+        return super()._limits(observations)
+
+    def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
+        if self.inference == "gibbs":
+            return self._sample(data, penalty, frame)
+        return self._approximate(data, penalty, frame, carry)
+
+    def _approximate(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
+        hyper = variational.usual_hyper(1.0 / penalty)
+        if carry is None:
+            rng = np.random.default_rng(frame.seed)
+            K = frame.limits.max_rank
+            start = variational.first_state(data, frame.n_levels, K, hyper, rng)
+        else:  # the duals belong to entries, and these may be others now
+            start = carry[1]._replace(duals=np.zeros(data.n_entries))
+        fit, state = variational.ipm3f(data, hyper, frame.limits, frame.workers, start)
+        rank = variational.effective_features(state.psi)
+        return Solution([fit.scorer], rank, (fit, state), len(fit.objectives), fit.converged)
+
+    def _hyper(self, penalty: float, n_levels: int) -> gibbs.Hyper:
+        usual = variational.usual_hyper(1.0 / penalty)
+        return gibbs.Hyper(*usual, n_levels=n_levels, max_features=self.max_rank)
+
+    def _sample(self, data: Data, penalty: float, frame: Frame) -> Solution:
+        ordinal = gibbs.ordinal_data(data)
+        hyper = self._hyper(penalty, frame.n_levels)
+        rng = np.random.default_rng(frame.seed)
+        state = gibbs.init(ordinal, hyper, self.max_rank, rng)
+        chain = Chain(state, gibbs.Frame(hyper, chain_key(frame.seed, 0), frame.workers))
+        sampler = Sampler(gibbs.sweep, gibbs.draw, gibbs.spectrum, gibbs.history)
+        plan = Plan(self.n_sweeps, self.burn_in, n_adapt=0, until_enough=False)
+        outcome = execute([chain], ordinal, sampler, plan, rng, self.progress)
+        scorers = outcome.recorder.draws
+        rank = float(np.mean([scorer.left.shape[1] for scorer in scorers]))
+        return Solution(scorers, rank, outcome, outcome.n_sweeps, not outcome.interrupted)
+
+    def _new_rows(self, entries: Entries, frame: Frame) -> list[Scorer]:
+        if self.inference == "gibbs":
+            kept = enumerate(self.posterior_.scorers)
+            return [self._sample_rows(entries, scorer, t, frame) for t, scorer in kept]
+        hyper = variational.usual_hyper(1.0 / self.penalty_)
+        return [variational.fit_rows(entries, self._state, hyper, frame.workers)]
+
+    def _sample_rows(self, entries: Entries, kept: Scorer, t: int, frame: Frame) -> Scorer:
+        """New rows under the t-th kept draw."""
+        hyper = self._hyper(self.penalty_, frame.n_levels)
+        state = gibbs.State(kept.left, kept.right, kept.thresholds, sweep=0)
+        new = gibbs.init_rows(entries.pointers.size - 1, state, hyper)
+        # Chain 0 was the fit's.
+        sampling = gibbs.Frame(hyper, chain_key(frame.seed, 1 + t), frame.workers)
+        for _ in range(_NEW_ROW_SWEEPS):
+            new = gibbs.sweep_rows(new, entries, state, sampling)
+        return Scorer(new.Z, kept.right, new.thresholds)
+
+    def _keep(self, solution: Solution) -> None:
+        if self.inference == "gibbs":
+            self._keep_run(solution.carry)
+            return
+        fit, self._state = solution.carry
+        self.history_ = {"objective": np.array(fit.objectives)}
+        self.stop_reason_ = fit.reason
+        if not fit.converged:
+            warn_user(
+                f"IPM3F has not converged: {fit.reason}. Raise max_iterations, or tolerance if that "
+                "is good enough.",
+                ConvergenceWarning,
+            )
+
+    def _keep_run(self, outcome: Outcome) -> None:
+        self._recorder = outcome.recorder
+        self.history_ = outcome.recorder.history()
+        self.stop_reason_ = outcome.stop_reason
+        if outcome.interrupted:
+            kept = len(outcome.recorder.draws)
+            warn_user(f"Fit {outcome.stop_reason}; {kept} draws are kept.", ConvergenceWarning)
+
+    def predict_mean(self, rows: Any, columns: Any) -> np.ndarray:
+        """Means over the draws of the predicted levels, by names; for ``inference="gibbs"``."""
+        i, j = self._positions(rows, columns)
+        self._must_sample("means over draws")
+        with self._workers() as workers:
+            return self.posterior_.mean(i, j, workers)
+
+    def diagnostics(self) -> Diagnostics:
+        """R-hat and effective sample sizes of scores and loss; for ``inference="gibbs"``."""
+        self._must_sample("diagnostics of chains")
+        return diagnose_run(self._recorder, self.rank_)
+
+    def _must_sample(self, what: str) -> None:
+        if self.inference != "gibbs":
+            raise NotSupportedError(
+                f'the variational fit draws nothing, so it has no {what}; inference="gibbs" has.'
+            )

@@ -1,0 +1,127 @@
+"""M3F as a scikit-learn estimator; the mathematics is in solvers/m3f.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from fillrank.data.entries import Entries
+from fillrank.errors import ConvergenceWarning
+from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
+from fillrank.estimators.warn import warn_user
+from fillrank.kernels.ordinal import Scorer
+from fillrank.kernels.spectrum import singular_values
+from fillrank.samplers.state import Data
+from fillrank.solvers.m3f import first_scorer, fit_rows, m3f
+from fillrank.solvers.margin import MarginFit
+
+# Factors whose share of the largest is below this are not counted.
+_SMALLEST_SHARE = 1e-3
+
+
+class M3F(OrdinalCompleter):
+    """Fast maximum-margin matrix factorisation (Rennie and Srebro, 2005), for ratings.
+
+    Every row has thresholds of its own that part its scores into levels, and low-rank scores are to
+    keep a margin from them. Predicts one of the levels; there is no posterior, so no intervals.
+
+    Parameters
+    ----------
+    penalty : float or "auto"
+        How much factors are shrunk. "auto" chooses it on a fifth of the entries, and fits again on
+        all of them.
+    max_rank : int
+        The most factors.
+    max_iterations : int
+        For each fit.
+    tolerance : float
+        A fit ends when its gradient, relative to the pull of all entries, is below this.
+    levels : "auto" or sequence of numbers
+        The levels of the scale. "auto" takes the values that occur, if these are evenly spaced.
+    n_threads : int or None
+        None uses all processors. The result does not depend on it.
+    random_state : int, RandomState, Generator or None
+        Decides which entries are held out, and where the first fit begins.
+    progress : bool
+        Show a bar over the penalties in a terminal, or a line every ten seconds elsewhere.
+
+    Attributes
+    ----------
+    penalty_ : float
+    path_ : list of PathPoint
+        What was tried: penalty, rank, training_error, validation_error (mean absolute errors),
+        n_iterations, converged. Empty if the penalty was given.
+    levels_ : ndarray
+    rank_ : int
+    singular_values_ : ndarray
+        Of the matrix of scores, descending.
+    history_ : dict
+        ``objective`` after each iteration.
+    violation_ : float
+        The relative norm of the gradient at the end.
+    stop_reason_ : str
+        Why the fit ended.
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> scores, _ = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+    >>> stars = np.clip(np.rint(scores.values + 3), 1, 5)
+    >>> ratings = fr.Observations.from_triplets(scores.rows, scores.columns, stars)
+    >>> model = fr.M3F(penalty=1.0, max_rank=5, random_state=0, tolerance=1e-2).fit(ratings)
+    >>> model.predict([0, 1], [5, 5])
+    array([2., 4.])
+    """
+
+    def __init__(
+        self,
+        *,
+        penalty: float | Literal["auto"] = "auto",
+        max_rank: int = 30,
+        max_iterations: int = 100,
+        tolerance: float = 1e-3,
+        levels: Literal["auto"] | Sequence[float] = "auto",
+        n_threads: int | None = None,
+        random_state: Any = None,
+        progress: bool = True,
+    ):
+        self.penalty = penalty
+        self.max_rank = max_rank
+        self.max_iterations = max_iterations
+        self.tolerance = tolerance
+        self.levels = levels
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.progress = progress
+
+    def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
+        start = carry.scorer if carry else self._start(data, frame)
+        fit: MarginFit = m3f(data, frame.n_levels, penalty, frame.limits, frame.workers, start)
+        s = singular_values(fit.scorer.left, fit.scorer.right)
+        rank = int(np.sum(s > _SMALLEST_SHARE * s[0]))
+        return Solution([fit.scorer], rank, fit, len(fit.objectives), fit.converged)
+
+    def _start(self, data: Data, frame: Frame) -> Scorer:
+        rng = np.random.default_rng(frame.seed)
+        return first_scorer(data.shape, frame.n_levels, frame.limits.max_rank, rng)
+
+    def _new_rows(self, entries: Entries, frame: Frame) -> list[Scorer]:
+        right = self.posterior_.scorers[0].right
+        return [
+            fit_rows(entries, right, frame.n_levels, self.penalty_, frame.limits, frame.workers)
+        ]
+
+    def _keep(self, solution: Solution) -> None:
+        fit: MarginFit = solution.carry
+        self.singular_values_ = singular_values(fit.scorer.left, fit.scorer.right)
+        self.history_ = {"objective": np.array(fit.objectives)}
+        self.violation_ = fit.violation
+        self.stop_reason_ = fit.reason
+        if not fit.converged:
+            warn_user(
+                f"M3F has not converged: {fit.reason}. Raise max_iterations, or tolerance if that is "
+                "good enough.",
+                ConvergenceWarning,
+            )

@@ -1,0 +1,163 @@
+"""What M3F and IPM3F share: levels, a penalty chosen on held-out entries, predictions of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from fillrank.data.checks import check_real, check_whole
+from fillrank.data.entries import Entries
+from fillrank.data.levels import Levels, find_levels
+from fillrank.data.observations import Observations
+from fillrank.errors import InputError, NotSupportedError
+from fillrank.estimators.base import MatrixCompleter, one_blas_thread
+from fillrank.estimators.checks import seed_from
+from fillrank.kernels.ordinal import Scorer
+from fillrank.kernels.workers import Workers
+from fillrank.posterior.metrics import mae
+from fillrank.posterior.ordinal import OrdinalPosterior
+from fillrank.run.progress import progress_for
+from fillrank.samplers.state import Data
+from fillrank.solvers.fit import Limits
+from fillrank.solvers.path import RISES, PathPoint
+
+_VALIDATION_SHARE = 0.2
+# The authors' penalties, from the largest down.
+_PENALTIES = np.logspace(2.0, 0.75, 11)
+
+
+class Frame(NamedTuple):
+    """What stays the same from one penalty to the next."""
+
+    n_levels: int
+    limits: Limits
+    workers: Workers
+    seed: int
+
+
+class Solution(NamedTuple):
+    """What predicts, how many factors or features that takes, and where the next penalty may begin.
+
+    ``rank`` need not be whole: features may be there with a probability.
+    """
+
+    scorers: list[Scorer]
+    rank: float
+    carry: Any
+    n_iterations: int
+    converged: bool
+
+
+class OrdinalCompleter(MatrixCompleter):
+    """A max-margin method for ratings on few ordered levels: it predicts one of the levels.
+
+    Subclasses give `_solve` and `_new_rows`, and keep what is their own in `_keep`.
+    """
+
+    penalty: float | Literal["auto"]
+    max_rank: int
+    max_iterations: int
+    tolerance: float
+    levels: Literal["auto"] | Sequence[float]
+    random_state: Any
+    progress: bool
+
+    def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
+        """Solve for one penalty, from scratch if ``carry`` is None."""
+        raise NotImplementedError
+
+    def _new_rows(self, entries: Entries, frame: Frame) -> list[Scorer]:
+        """Scorers of rows that were not there at fit, given their numbers of levels."""
+        raise NotImplementedError
+
+    def _keep(self, solution: Solution) -> None:
+        """Keep what the subclass has beyond the common attributes, and warn if there is cause."""
+        raise NotImplementedError
+
+    def _fit(self, observations: Observations) -> None:
+        limits = self._limits(observations)
+        levels = find_levels(observations, self.levels)
+        seed = seed_from(self.random_state)
+        with one_blas_thread(), self._workers() as workers:
+            frame = Frame(levels.size, limits, workers, seed)
+            penalty, carry = self._choose(observations, levels, frame)
+            solution = self._solve(_numbered(observations, levels), penalty, frame, carry)
+        self.observations_ = observations
+        self.levels_ = levels.values
+        self.penalty_ = penalty
+        self.rank_ = round(solution.rank)
+        self.posterior_ = OrdinalPosterior(solution.scorers, levels.values)
+        self._keep(solution)
+
+    def _limits(self, observations: Observations) -> Limits:
+        if self.n_threads is not None:
+            check_whole("n_threads", self.n_threads, 1)
+        return Limits(
+            check_whole("max_rank", self.max_rank, 1),
+            check_whole("max_iterations", self.max_iterations, 1),
+            check_real("tolerance", self.tolerance, "above 0", lambda v: v > 0),
+        )
+
+    def _choose(
+        self, observations: Observations, levels: Levels, frame: Frame
+    ) -> tuple[float, Any]:
+        """The penalty, and where to begin: as given, or the best on held-out entries."""
+        self.path_: list[PathPoint] = []
+        if self.penalty != "auto":
+            return check_real("penalty", self.penalty, "above 0", lambda v: v > 0), None
+        if len(observations) < 2:
+            raise InputError(
+                "choosing the penalty takes at least 2 entries, one of them to hold out; got 1. "
+                "Give a penalty."
+            )
+        rng = np.random.default_rng(frame.seed)
+        parts = observations.split(_VALIDATION_SHARE, rng)
+        best, rises, carry, best_carry = np.inf, 0, None, None
+        with progress_for(self.progress, "penalty") as tell:
+            for number, penalty in enumerate(_PENALTIES.tolist(), start=1):
+                solution = self._solve(_numbered(parts[0], levels), penalty, frame, carry)
+                carry = solution.carry
+                posterior = OrdinalPosterior(solution.scorers, levels.values)
+                training, error = (_error(posterior, part, frame.workers) for part in parts)
+                self.path_.append(_point(penalty, solution, training, error))
+                tell(number, len(_PENALTIES), f"error {error:.4f}")
+                rises = rises + 1 if error > best else 0
+                if error < best:
+                    best, chosen, best_carry = error, penalty, carry
+                if rises == RISES:
+                    break
+        return chosen, best_carry
+
+    def predict_interval(self, *_: Any, **__: Any) -> Any:
+        """Refuse: margins are no probabilities."""
+        raise NotSupportedError(
+            f"{type(self).__name__} predicts by margins, which say nothing about how likely a level "
+            "is, so it has no intervals. GASR and BPMF have them."
+        )
+
+    def _complete_rows(self, entries: Entries, columns: np.ndarray) -> np.ndarray:
+        levels = Levels(self.levels_)
+        numbered = levels.numbered(entries)._replace(indices=columns[entries.indices])
+        with self._workers() as workers:
+            limits = Limits(self.max_rank, self.max_iterations, self.tolerance)
+            frame = Frame(levels.size, limits, workers, seed_from(0))
+            scorers = self._new_rows(numbered, frame)
+        rows = np.arange(entries.pointers.size - 1)
+        return OrdinalPosterior(scorers, levels.values).block(rows, columns)
+
+
+def _numbered(observations: Observations, levels: Levels) -> Data:
+    return Data(levels.numbered(observations.by_row()), levels.numbered(observations.by_column()))
+
+
+def _error(posterior: OrdinalPosterior, observed: Observations, workers: Workers) -> float:
+    """The mean absolute error of the predictions, in the table's units."""
+    predicted = posterior.predict(observed.row_index, observed.column_index, workers)
+    return mae(observed.values, predicted)
+
+
+def _point(penalty: float, solution: Solution, training: float, validation: float) -> PathPoint:
+    rank, n_iterations = round(solution.rank), solution.n_iterations
+    return PathPoint(penalty, np.inf, rank, training, validation, n_iterations, solution.converged)

@@ -1,0 +1,248 @@
+r"""BPMF: Bayesian probabilistic matrix factorisation (Salakhutdinov and Mnih, ICML 2008).
+
+.. math::
+
+    x_{ij} &\sim N(U_i^T V_j,\; 1/\alpha) \\
+    U_i &\sim N(\mu_U, \Lambda_U^{-1}), \qquad V_j \sim N(\mu_V, \Lambda_V^{-1}) \\
+    \mu &\sim N(0, (\beta_0 \Lambda)^{-1}), \qquad \Lambda \sim \text{Wishart}(W_0, \nu_0)
+    \quad \text{for each side} \\
+    \alpha &\sim \text{Gamma}(a_0, \text{rate } b_0), \quad \text{or fixed}
+
+in standard units. One sweep draws (mu_U, Lambda_U), the rows U, (mu_V, Lambda_V), the columns V, and
+alpha. The printed posterior of (mu, Lambda) has an uncentred scatter matrix; it has to be centred.
+
+Rows can be drawn in two ways, both exact. *Jointly*: each from its Gaussian, by a Cholesky
+decomposition, O(n_i D^2 + D^3). *Entry by entry*, O(n_i D), with the kernel of GASR: in a basis in which
+Lambda and the average Gram matrix of the other side are both diagonal, so that the entries of a row
+are nearly independent, and drawing them one by one loses next to nothing. The basis depends only on
+what a half-sweep conditions on.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy.linalg import eigh, solve_triangular
+
+from fillrank.data.entries import Entries
+from fillrank.draws import streams
+from fillrank.draws.gamma import gamma as draw_gamma
+from fillrank.draws.normal import normal
+from fillrank.draws.streams import seek, start_stream
+from fillrank.draws.wishart import wishart_factor
+from fillrank.kernels.gaussian_rows import Address, Prior, gaussian_rows
+from fillrank.kernels.joint_rows import JointPrior, joint_rows
+from fillrank.kernels.spectrum import singular_values
+from fillrank.kernels.workers import Workers
+from fillrank.samplers.draw import Draw
+from fillrank.samplers.state import SMALLEST_NOISE, Data, Start
+
+# The authors' start: small random factors. Beside a guess, those that it lacks start smaller yet.
+_FIRST_SD, _SPARE_SD = 0.1, 0.01
+
+
+class Law(NamedTuple):
+    """N(mean, Lambda^-1) with Lambda = T T^T: where the vectors of one side come from."""
+
+    mean: np.ndarray
+    T: np.ndarray
+
+
+class Hyperprior(NamedTuple):
+    """beta_0, nu_0 and w_0 of both sides, W_0 = I/w_0; a_0 and b_0 of alpha, or None if it is fixed.
+
+    A factor that the data do not need shrinks until its vectors' variance is about w_0 over their
+    number: the smaller w_0, the closer to nothing.
+    """
+
+    beta: float
+    degrees: float
+    inverse_scale: float
+    noise: tuple[float, float] | None
+
+
+class State(NamedTuple):
+    """All that the next sweep needs: the signal is left right^T."""
+
+    left: np.ndarray
+    right: np.ndarray
+    row_law: Law
+    column_law: Law
+    noise_variance: float
+    sweep: int
+
+
+class Info(NamedTuple):
+    """What an observer wants to know of a sweep: the sum of squared residuals."""
+
+    residual_square: float
+
+
+class Frame(NamedTuple):
+    """What stays the same from sweep to sweep; ``joint`` says how rows are drawn."""
+
+    hyperprior: Hyperprior
+    joint: bool
+    key: np.uint64
+    workers: Workers
+
+
+def init(
+    shape: tuple[int, int],
+    rank: int,
+    noise_variance: float,
+    dtype: np.dtype,
+    rng: np.random.Generator,
+) -> State:
+    """The authors' start: small random factors."""
+    left, right = (_FIRST_SD * rng.standard_normal((n, rank)).astype(dtype) for n in shape)
+    return _state(left, right, noise_variance)
+
+
+def init_at(guess: Start, dtype: np.dtype, rng: np.random.Generator) -> State:
+    """The state that begins at a guess of the signal without effects."""
+    r, q = guess.max_rank, guess.s.size
+
+    def factors(vectors: np.ndarray) -> np.ndarray:
+        spare = _SPARE_SD * rng.standard_normal((len(vectors), r - q))
+        return np.hstack([vectors * np.sqrt(guess.s), spare]).astype(dtype)
+
+    return _state(factors(guess.U), factors(guess.V), max(guess.noise_variance, SMALLEST_NOISE))
+
+
+def _state(left: np.ndarray, right: np.ndarray, noise_variance: float) -> State:
+    rank = left.shape[1]
+    law = Law(np.zeros(rank), np.eye(rank))
+    return State(left, right, law, law, noise_variance, 0)
+
+
+@njit(cache=True)
+def _standard_law(address, rank, degrees):
+    """(T, z): a factor of a Wishart(I, degrees) draw, and standard normals."""
+    stream = start_stream(address.key, address.sweep, address.purpose)
+    T = wishart_factor(stream, np.eye(rank), degrees)
+    z = np.empty(rank)
+    for k in range(rank):
+        seek(stream, 1, k)
+        z[k] = normal(stream)
+    return T, z
+
+
+def draw_law(vectors: np.ndarray, prior: Hyperprior, address: Address) -> Law:
+    """(mu, Lambda) given the n vectors of a side, with mean ubar and centred scatter S.
+
+    Lambda ~ Wishart(W, nu_0 + n) with W^-1 = w_0 I + S + n beta_0/(n + beta_0) ubar ubar^T;
+    mu ~ N(n ubar/(n + beta_0), ((n + beta_0) Lambda)^-1).
+    """
+    n, rank = vectors.shape
+    ubar = vectors.mean(axis=0, dtype=np.float64)
+    centred = vectors - ubar
+    weight = n + prior.beta
+    inverse = centred.T @ centred + n * prior.beta / weight * np.outer(ubar, ubar)
+    inverse[np.diag_indices(rank)] += prior.inverse_scale
+    C = np.linalg.cholesky(inverse)
+    A, z = _standard_law(address, rank, prior.degrees + n)
+    T = solve_triangular(C, A, trans="T", lower=True)  # W = C^-T C^-1
+    mean = n / weight * ubar + np.linalg.solve(T.T, z) / math.sqrt(weight)
+    return Law(mean, T)
+
+
+@njit(cache=True)
+def _draw_precision(address, shape, rate):
+    return draw_gamma(start_stream(address.key, address.sweep, address.purpose), shape, rate)
+
+
+class Half(NamedTuple):
+    """One side of the table, as a half-sweep sees it."""
+
+    entries: Entries
+    own: np.ndarray
+    other: np.ndarray
+    law: Law
+    other_counts: np.ndarray
+
+
+def _draw_jointly(half: Half, noise_variance: float, address: Address, workers: Workers):
+    entries, own, other, law, _ = half
+    own = own.copy()
+    squares = np.empty(own.shape[0])
+    weights = np.broadcast_to(own.dtype.type(1.0 / noise_variance), entries.values.size)
+    prior = JointPrior(law.mean, law.T @ law.T.T)
+
+    def work(start: int, stop: int) -> None:
+        joint_rows(entries, weights, own, other, prior, address, squares, start, stop)
+
+    workers.for_rows(work, entries.pointers)
+    return own, noise_variance * float(squares.sum())
+
+
+def common_basis(half: Half) -> tuple[np.ndarray, np.ndarray]:
+    """(B, B^-1) with B^T Lambda B = I and B^T G B diagonal, G = sum_j n_j f_j f_j^T over the other side.
+
+    n_j is how many entries column j has: G is the sum of the Gram matrices of all rows.
+    """
+    T, other = half.law.T, half.other.astype(np.float64)
+    G = other.T @ (half.other_counts[:, None] * other)
+    inner = np.linalg.solve(T, np.linalg.solve(T, G).T)
+    _, Q = eigh(0.5 * (inner + inner.T))
+    return np.linalg.solve(T.T, Q), Q.T @ T.T
+
+
+def _draw_entries(half: Half, noise_variance: float, address: Address, workers: Workers):
+    entries, own, other, law, _ = half
+    B, inverse = common_basis(half)
+    turned = np.ascontiguousarray(own @ inverse.T.astype(own.dtype))
+    factors = np.ascontiguousarray(other @ B.astype(other.dtype))
+    rank = own.shape[1]
+    prior = Prior(np.arange(rank), inverse @ law.mean, np.ones(rank))
+    squares = np.empty(own.shape[0])
+
+    def work(start: int, stop: int) -> None:
+        gaussian_rows(
+            entries, turned, factors, prior, noise_variance, address, squares, start, stop
+        )
+
+    workers.for_rows(work, entries.pointers)
+    return np.ascontiguousarray(turned @ B.T.astype(own.dtype)), float(squares.sum())
+
+
+def sweep(state: State, data: Data, frame: Frame) -> tuple[State, Info]:
+    """One sweep: the rows' law, the rows, the columns' law, the columns, alpha."""
+    prior, joint, key, workers = frame
+    t, noise = state.sweep, state.noise_variance
+    draw_rows = _draw_jointly if joint else _draw_entries
+    row_counts, column_counts = np.diff(data.rows.pointers), np.diff(data.columns.pointers)
+
+    row_law = draw_law(state.left, prior, Address(key, t, streams.ROW_HYPER))
+    half = Half(data.rows, state.left, state.right, row_law, column_counts)
+    left, _ = draw_rows(half, noise, Address(key, t, streams.ROWS), workers)
+
+    column_law = draw_law(state.right, prior, Address(key, t, streams.COLUMN_HYPER))
+    half = Half(data.columns, state.right, left, column_law, row_counts)
+    right, square = draw_rows(half, noise, Address(key, t, streams.COLUMNS), workers)
+
+    if prior.noise is not None:
+        a, b = prior.noise
+        where = Address(key, t, streams.NOISE)
+        noise = 1.0 / _draw_precision(where, a + 0.5 * data.n_entries, b + 0.5 * square)
+        noise = max(noise, SMALLEST_NOISE)
+    return State(left, right, row_law, column_law, noise, t + 1), Info(square)
+
+
+def draw(state: State) -> Draw:
+    """The signal of a state."""
+    return Draw(state.left, state.right, state.noise_variance)
+
+
+def spectrum(drawn: Draw) -> np.ndarray:
+    """The singular values of U V^T."""
+    return singular_values(drawn.left.astype(np.float64), drawn.right.astype(np.float64))
+
+
+def history(state: State, info: Info, n_entries: int) -> dict[str, float]:
+    """What is traced over the sweeps, in standard units."""
+    return {
+        "residual_variance": info.residual_square / n_entries,
+        "noise_variance": state.noise_variance,
+    }

@@ -1,0 +1,341 @@
+r"""Fast maximum-margin matrix factorisation (Rennie and Srebro 2005), for ratings on L ordered levels.
+
+    J(U, V, theta) = lambda/2 (||U||_F^2 + ||V||_F^2)
+                     + sum over Omega, r < L of h(T^r_ij (theta_ir - u_i . v_j)),
+
+with the smooth hinge h and T^r_ij = +1 if r >= y_ij, else -1 (``kernels/max_margin.py``). The
+thresholds theta_i1, ..., theta_i,L-1 of row i have no penalty; h is flat beyond the margin, so they
+stay finite even in a row that has one level only.
+
+At the best U and V the penalty is lambda ||X||_* of the scores X = U V^T, and the problem is convex in
+(X, theta). With X = P diag(s) Q^T and G, minus the gradient of the loss in X, a stationary J is at its
+global minimum if the part of G that is orthogonal to P and Q has no singular value above lambda.
+Otherwise it is a saddle: L-BFGS (scipy's) stops there if components of U and V have died out, as at
+a larger penalty, and new ones from that part of G lead on.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.optimize import minimize
+
+from fillrank.data.entries import Entries
+from fillrank.kernels.max_margin import column_gradient, row_gradients, slopes
+from fillrank.kernels.ordinal import Scorer
+from fillrank.kernels.products import product
+from fillrank.kernels.workers import Workers
+from fillrank.samplers.state import Data
+from fillrank.solvers.fit import Factors, Limits
+from fillrank.solvers.margin import MarginFit
+from fillrank.solvers.truncated_svd import leading
+
+_FIRST_SD = 0.1
+# A component that moves no score by more than this share of the margin has died out.
+_SMALLEST_SCORE = 1e-2
+# By how much, as a share of lambda, a singular value of G must exceed it to make a new component; and
+# how well such components have to be known, as they only start a descent.
+_NOTICEABLE, _ROUGH_TOLERANCE = 1e-3, 1e-2
+
+
+def penalty_path() -> np.ndarray:
+    """The penalties to choose from, large to small."""
+    return np.logspace(2.0, 0.75, 11)
+
+
+def _first_thresholds(n_rows: int, n_levels: int) -> np.ndarray:
+    """r - L/2: ordered, one margin apart, about 0."""
+    return np.tile(np.arange(1, n_levels) - 0.5 * n_levels, (n_rows, 1))
+
+
+def first_scorer(
+    shape: tuple[int, int], n_levels: int, rank: int, rng: np.random.Generator
+) -> Scorer:
+    """Where to begin without a solution nearby: small random factors, thresholds one margin apart."""
+    U, V = (_FIRST_SD * rng.standard_normal((size, rank)) for size in shape)
+    return Scorer(U, V, _first_thresholds(shape[0], n_levels))
+
+
+class _Problem(Protocol):
+    """A smooth function of one vector, that holds the free part of a scorer."""
+
+    def scorer(self, x: np.ndarray) -> Scorer: ...
+
+    def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]: ...
+
+
+class _Factorisation(NamedTuple):
+    """J of U, V and theta together."""
+
+    data: Data
+    penalty: float
+    workers: Workers
+    shapes: tuple[tuple[int, int], ...]
+
+    def scorer(self, x: np.ndarray) -> Scorer:
+        return Scorer(*_split(x, self.shapes))
+
+    def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        scorer = self.scorer(x)
+        U, V, _ = scorer
+        rows = row_gradients(self.data.rows, scorer, self.workers)
+        d_right = column_gradient(self.data.columns, scorer, self.workers)
+        value = rows.losses.sum() + 0.5 * self.penalty * (np.vdot(U, U) + np.vdot(V, V))
+        return float(value), _joined(
+            rows.left + self.penalty * U, d_right + self.penalty * V, rows.thresholds
+        )
+
+
+class _Rows(NamedTuple):
+    """J of U and theta, with V held: convex, and a sum over rows."""
+
+    entries: Entries
+    right: np.ndarray
+    penalty: float
+    workers: Workers
+    shapes: tuple[tuple[int, int], ...]
+
+    def scorer(self, x: np.ndarray) -> Scorer:
+        U, thresholds = _split(x, self.shapes)
+        return Scorer(U, self.right, thresholds)
+
+    def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        scorer = self.scorer(x)
+        U = scorer.left
+        rows = row_gradients(self.entries, scorer, self.workers)
+        value = rows.losses.sum() + 0.5 * self.penalty * np.vdot(U, U)
+        return float(value), _joined(rows.left + self.penalty * U, rows.thresholds)
+
+
+def _joined(*blocks: np.ndarray) -> np.ndarray:
+    return np.concatenate([block.ravel() for block in blocks])
+
+
+def _split(x: np.ndarray, shapes: tuple[tuple[int, int], ...]) -> list[np.ndarray]:
+    ends = np.cumsum([a * b for a, b in shapes])[:-1]
+    return [part.reshape(shape) for part, shape in zip(np.split(x, ends), shapes, strict=True)]
+
+
+def _steepest(entries: Entries, n_levels: int) -> float:
+    """The norm of the gradient in theta if all entries of a row pulled its thresholds one way.
+
+    The unit of ``violation``: it grows with the data as gradients do, and does not depend on where a
+    solver begins.
+    """
+    n = np.diff(entries.pointers).astype(np.float64)
+    return float(np.sqrt((n_levels - 1) * (n @ n))) or 1.0
+
+
+class _Descent:
+    """One run of L-BFGS; it keeps the last gradient's norm, which scipy does not show on the way."""
+
+    def __init__(self, problem: _Problem, unit: float, tolerance: float):
+        self.problem, self.unit, self.tolerance = problem, unit, tolerance
+        self.objectives: list[float] = []
+        self.violation = np.inf
+
+    def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.problem.value_and_gradient(x)
+        self.violation = float(np.linalg.norm(gradient)) / self.unit
+        return value, gradient
+
+    def after_iteration(self, intermediate_result: Any) -> None:
+        # The line search ends where it looked last, so that the last gradient is this iterate's.
+        self.objectives.append(float(intermediate_result.fun))
+        if self.violation <= self.tolerance:
+            raise StopIteration
+
+
+class _Found(NamedTuple):
+    """Where a descent ended, and the objective after each iteration."""
+
+    x: np.ndarray
+    objectives: list[float]
+    violation: float
+
+
+def _minimise(problem: _Problem, x: np.ndarray, unit: float, limits: Limits) -> _Found:
+    descent = _Descent(problem, unit, limits.tolerance)
+    end = minimize(
+        descent.value_and_gradient,
+        x,
+        jac=True,
+        method="L-BFGS-B",
+        callback=descent.after_iteration,
+        options={
+            "maxiter": limits.max_iterations,
+            "maxfun": np.iinfo(np.int32).max,
+            "ftol": 0.0,
+            "gtol": 0.0,
+        },
+    )
+    # A start that is exactly stationary ends before its first iteration.
+    objectives = descent.objectives or [float(end.fun)]
+    return _Found(end.x, objectives, float(np.linalg.norm(end.jac)) / unit)
+
+
+class _Beyond:
+    """G without its part along the components of X: (I - P P^T) G (I - Q Q^T)."""
+
+    def __init__(self, G: Data, factors: Factors, workers: Workers):
+        self._G, self._factors, self._workers = G, factors, workers
+        self.shape = G.shape
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        P, _, Q = self._factors
+        return _off(P, product(self._G.rows, _off(Q, block), self._workers))
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        P, _, Q = self._factors
+        return _off(Q, product(self._G.columns, _off(P, block), self._workers))
+
+
+def _off(basis: np.ndarray, block: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(block - basis @ (basis.T @ block))
+
+
+def _components(U: np.ndarray, V: np.ndarray) -> Factors:
+    """The singular components of U V^T, without those that no score depends on noticeably."""
+    (P, R), (Q, S) = np.linalg.qr(U), np.linalg.qr(V)
+    A, s, Bt = np.linalg.svd(R @ S.T)
+    P, Q = P @ A[:, : s.size], Q @ Bt[: s.size].T
+    alive = s * np.abs(P).max(axis=0) * np.abs(Q).max(axis=0) > _SMALLEST_SCORE
+    return Factors(P[:, alive], s[alive], Q[:, alive])
+
+
+def _with_new_components(problem: _Factorisation, scorer: Scorer) -> Scorer | None:
+    """A scorer with a smaller J, its dead components replaced; None if there is no such.
+
+    The loss is a sum of L - 1 hinges an entry, of curvature 1 at most. So components p_k q_k^T of G with
+    singular values lambda + delta_k lower J by sum_k delta_k^2 / (2 (L - 1)) or more if they are
+    added with weights delta_k / (L - 1).
+    """
+    data, penalty, workers, _ = problem
+    alive = _components(scorer.left, scorer.right)
+    rank, n_hinges = scorer.left.shape[1], scorer.thresholds.shape[1]
+    room = min(rank, *data.shape) - alive.s.size
+    if room == 0:
+        return None
+    by_row = slopes(data.rows, scorer, workers)
+    order = np.argsort(by_row.indices, kind="stable")
+    G = Data(by_row, data.columns._replace(values=by_row.values[order]))
+    least = (1.0 + _NOTICEABLE) * penalty
+    beyond, none = _Beyond(G, alive, workers), np.zeros((data.shape[1], 0))
+    rng = np.random.default_rng(0)
+    p, s, q = leading(beyond, room, none, rng, above=least, tolerance=_ROUGH_TOLERANCE)
+    new = s > least
+    if not new.any():
+        return None
+    weights = np.sqrt(np.append(alive.s, (s[new] - penalty) / n_hinges))
+    U, V = np.zeros_like(scorer.left), np.zeros_like(scorer.right)
+    U[:, : weights.size] = np.hstack([alive.U, p[:, new]]) * weights
+    V[:, : weights.size] = np.hstack([alive.V, q[:, new]]) * weights
+    return scorer._replace(left=U, right=V)
+
+
+def _reason(found: _Found, saddle: bool, limits: Limits) -> str:
+    n = len(found.objectives)
+    iterations = f"{n} iteration" + "s" * (n != 1)
+    if found.violation <= limits.tolerance and not saddle:
+        return f"the relative gradient is below {limits.tolerance:.3g} after {iterations}"
+    if n < limits.max_iterations:
+        return (
+            f"rounding leaves nothing to gain after {iterations}, at a relative gradient of "
+            f"{found.violation:.2g}"
+        )
+    where = (
+        "where further components would help"
+        if saddle
+        else (f"at a relative gradient of {found.violation:.2g}")
+    )
+    return f"the limit of {iterations} was reached {where}"
+
+
+def _is_empty(entries: Entries) -> np.ndarray:
+    return np.diff(entries.pointers) == 0
+
+
+def _tidied(scorer: Scorer, empty: np.ndarray) -> Scorer:
+    """Thresholds in order; rows without entries take the mean of the others, if there are any.
+
+    The order of two thresholds is left open where a row has no level between them. To exchange
+    theta_r > theta_r+1 changes no prediction, and of the losses only those of the level between them:
+    there both margins grow.
+    """
+    thresholds = np.sort(scorer.thresholds, axis=1)
+    if not empty.all():
+        thresholds[empty] = thresholds[~empty].mean(axis=0)
+    return scorer._replace(thresholds=thresholds)
+
+
+def m3f(
+    data: Data, n_levels: int, penalty: float, limits: Limits, workers: Workers, start: Scorer
+) -> MarginFit:
+    """Minimise J over factors of the start's rank, and thresholds.
+
+    Parameters
+    ----------
+    data : Data
+        Numbers of levels, 1 to ``n_levels``.
+    penalty : float
+        lambda, above 0.
+    limits : Limits
+        ``tolerance`` bounds the norm of J's gradient, relative to the norm that the gradient in theta
+        has if all entries of a row pull its thresholds one way, sqrt((L - 1) sum_i n_i^2). The rank is
+        that of the start. Where it does not bind, a fit that has converged is also no saddle.
+    start : Scorer
+        ``first_scorer``, or the solution at a penalty nearby.
+
+    Returns
+    -------
+    MarginFit
+        Its thresholds ascend in each row. Rows and columns without entries have factors 0, such rows
+        the mean thresholds of the others.
+    """
+    no_rows, no_columns = _is_empty(data.rows), _is_empty(data.columns)
+    # Where J has the penalty alone, the minimum is 0, and L-BFGS leaves a 0 there as it is.
+    U = np.where(no_rows[:, None], 0.0, start.left)
+    V = np.where(no_columns[:, None], 0.0, start.right)
+    shapes = (U.shape, V.shape, start.thresholds.shape)
+    problem = _Factorisation(data, penalty, workers, shapes)
+    unit = _steepest(data.rows, n_levels)
+    found, grown = _descend(problem, Scorer(U, V, start.thresholds), unit, limits)
+    converged = found.violation <= limits.tolerance and grown is None
+    scorer = _tidied(problem.scorer(found.x), no_rows)
+    reason = _reason(found, grown is not None, limits)
+    return MarginFit(scorer, tuple(found.objectives), found.violation, converged, reason)
+
+
+def _descend(
+    problem: _Factorisation, start: Scorer, unit: float, limits: Limits
+) -> tuple[_Found, Scorer | None]:
+    """Descend from saddle to saddle. The second part leads on if the iterations end at one."""
+    objectives: list[float] = []
+    grown: Scorer | None = start
+    while grown is not None and len(objectives) < limits.max_iterations:
+        left = limits._replace(max_iterations=limits.max_iterations - len(objectives))
+        found = _minimise(problem, _joined(*grown), unit, left)
+        objectives += found.objectives
+        stationary = found.violation <= limits.tolerance
+        grown = _with_new_components(problem, problem.scorer(found.x)) if stationary else None
+    return found._replace(objectives=objectives), grown
+
+
+def fit_rows(
+    entries: Entries,
+    right: np.ndarray,
+    n_levels: int,
+    penalty: float,
+    limits: Limits,
+    workers: Workers,
+) -> Scorer:
+    """Factors and thresholds of new rows, given V: their part of J at its minimum.
+
+    Rows without entries have the factor 0, and the mean thresholds of the other new rows.
+    """
+    n_rows = entries.pointers.size - 1
+    U, thresholds = np.zeros((n_rows, right.shape[1])), _first_thresholds(n_rows, n_levels)
+    shapes = (U.shape, thresholds.shape)
+    problem = _Rows(entries, right, penalty, workers, shapes)
+    unit = _steepest(entries, n_levels)
+    found = _minimise(problem, _joined(U, thresholds), unit, limits)
+    return _tidied(problem.scorer(found.x), _is_empty(entries))
