@@ -82,7 +82,9 @@ def test_too_few_draws_to_judge(n_draws):
 
 
 def test_what_never_moves_has_converged():
-    verdict = diagnose({"residual_variance": np.ones((1, 100))}, np.ones((1, 100, 2)), np.ones((1, 100, 5)), 2)
+    verdict = diagnose(
+        {"residual_variance": np.ones((1, 100))}, np.ones((1, 100, 2)), np.ones((1, 100, 5)), 2
+    )
     assert set(verdict.rhat.values()) == {1.0}
     assert set(verdict.ess.values()) == {100.0}
     assert verdict.converged

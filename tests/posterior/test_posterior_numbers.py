@@ -113,7 +113,8 @@ def test_everything_stays_within_the_scale(workers):
             np.clip(free.interval(rows, columns, 0.9, kind, workers), 1, 5),
         )
     np.testing.assert_array_equal(
-        posterior.predict(rows, columns, workers), np.clip(free.predict(rows, columns, workers), 1, 5)
+        posterior.predict(rows, columns, workers),
+        np.clip(free.predict(rows, columns, workers), 1, 5),
     )
 
 

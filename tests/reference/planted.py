@@ -21,6 +21,8 @@ def _rebuilt(module, function, source):
     exec(source, vars(module), made)
     (again,) = made.values()
     again.planted_source = source
+    # Of the same name, a right function that is loaded from numba's cache may be linked to this one.
+    again.__qualname__ = f"planted_{again.__qualname__}"
     return njit(again) if isinstance(function, Dispatcher) else again
 
 

@@ -137,7 +137,7 @@ def test_what_a_run_sees():
     i = np.repeat(np.arange(60), np.diff(data.rows.pointers))
     x = drawn.at(i, data.rows.indices)
     loss = hinges(x, state.thresholds[i], HYPER.ell)[np.arange(x.size), data.rows.values - 1]
-    assert traced == {"loss": pytest.approx(loss.mean()), "n_features": state.Z.shape[1]}
+    assert traced == {"hinge_loss": pytest.approx(loss.mean()), "n_features": state.Z.shape[1]}
 
 
 def test_no_features_at_all():

@@ -94,6 +94,8 @@ def check_against_twins(n_levels=5):
     assert pytest.approx(objective_twin(Y, scorer, PENALTY), rel=1e-13) == J
     for got, twin in zip(problem.scorer(gradient), gradient_twin(Y, scorer, PENALTY), strict=True):
         np.testing.assert_allclose(got, twin, atol=1e-12)
+    G = max_margin.slopes(problem.data.rows, scorer, ONE).values
+    np.testing.assert_allclose(G, slopes_twin(Y, scorer)[0][~np.isnan(Y)], atol=1e-12)
 
 
 @pytest.mark.parametrize("n_levels", [2, 3, 5])
@@ -187,24 +189,79 @@ def test_ordered_thresholds_have_no_larger_objective():
         assert objective_twin(Y, tidy, PENALTY) < objective_twin(Y, scorer, PENALTY)
 
 
-def test_from_which_penalty_on_all_scores_are_zero():
-    """That is ||G||_2 at X = 0 with the best thresholds."""
-    Y = table()
-    none = first_scorer(Y.shape, 5, 1, np.random.default_rng(0))
+def largest_penalty(Y):
+    """||G||_2 at X = 0 with the best thresholds, and these with factors 0."""
+    none = first_scorer(Y.shape, 5, 11, np.random.default_rng(0))
     none = none._replace(left=0 * none.left, right=0 * none.right)
-    theta = m3f(levels_of(Y), 5, 1.0, TIGHT, ONE, none).scorer.thresholds
-    largest = np.linalg.norm(slopes_twin(Y, none._replace(thresholds=theta))[0], 2)
+    none = m3f(levels_of(Y), 5, 1e6, TIGHT, ONE, none).scorer
+    return np.linalg.norm(slopes_twin(Y, none)[0], 2), none
+
+
+def test_from_which_penalty_on_all_scores_are_zero():
+    Y = table()
+    largest, _ = largest_penalty(Y)
     sizes = [np.abs(solved(Y, c * largest).scorer.left).max() for c in (1.02, 0.98)]
     assert sizes[0] < 1e-6 < 1e-2 < sizes[1]
+
+
+# Saddles
+
+
+def check_that_saddles_are_left():
+    """J is stationary where the factors are 0; the minimum at each penalty is found from there."""
+    Y = table()
+    _, scorer = largest_penalty(Y)
+    for penalty in (3.0, 1.0):
+        fit = m3f(levels_of(Y), 5, penalty, TIGHT, ONE, scorer)
+        assert fit.converged
+        assert (np.diff(fit.objectives) <= 1e-12 * fit.objectives[0]).all()
+        assert fit.objectives[-1] == pytest.approx(solved(Y, penalty).objectives[-1], rel=1e-8)
+        scorer = fit.scorer
+
+
+def test_saddles_are_left():
+    check_that_saddles_are_left()
+
+
+def check_new_components():
+    Y, penalty = table(), 1.0
+    _, saddle = largest_penalty(Y)
+    some = m3f(levels_of(Y), 5, 3.0, TIGHT, ONE, saddle).scorer
+    for scorer, rank in ((saddle, 0), (some, 4)):
+        problem = problem_of(Y, scorer)[0]._replace(penalty=penalty)
+        P, _, Q = module._components(scorer.left, scorer.right)
+        assert P.shape[1] == rank
+        W = slopes_twin(Y, scorer)[0]
+        W = W - P @ (P.T @ W)
+        excess = np.linalg.svd(W - (W @ Q) @ Q.T, compute_uv=False) - penalty
+        excess = excess[excess > 1e-2]
+        grown = module._with_new_components(problem, scorer)
+        gain = objective_twin(Y, scorer, penalty) - objective_twin(Y, grown, penalty)
+        # The singular values are known to a share of 1e-2 or better.
+        assert gain > 0.95 * np.sum(excess**2) / 8
+        assert module._components(grown.left, grown.right).s.size == rank + excess.size
+
+
+def test_new_components_lower_the_objective_as_much_as_they_should():
+    check_new_components()
+
+
+def test_there_are_no_new_components_at_the_minimum_or_without_room():
+    Y = table()
+    for penalty, rank in ((3.0, 11), (0.1, 1)):
+        scorer = solved(Y, penalty, rank).scorer
+        problem = problem_of(Y, scorer)[0]._replace(penalty=penalty)
+        assert module._with_new_components(problem, scorer) is None
 
 
 def test_the_objective_falls_and_is_that_of_the_scorer():
     Y = table()
     problem, x = problem_of(Y, some_scorer(Y))
-    fit = module._minimise(problem, x, 1.0, Limits(3, 40, 0.0))
-    assert len(fit.objectives) == 40
-    assert (np.diff(fit.objectives) < 0).all()
-    assert fit.objectives[-1] == pytest.approx(objective_twin(Y, fit.scorer, PENALTY), rel=1e-12)
+    found = module._minimise(problem, x, 1.0, Limits(3, 40, 0.0))
+    assert len(found.objectives) == 40
+    assert (np.diff(found.objectives) < 0).all()
+    J = objective_twin(Y, problem.scorer(found.x), PENALTY)
+    assert found.objectives[-1] == pytest.approx(J, rel=1e-12)
 
 
 def check_rows_and_columns_without_entries():
@@ -300,6 +357,12 @@ def test_why_it_stops():
     short = solved(Y, limits=Limits(11, 3, 1e-4))
     assert not short.converged
     assert short.reason.startswith("the limit of 3 iterations was reached at a relative gradient")
+    at_saddle = m3f(levels_of(Y), 5, 1.0, Limits(11, 1, 1e-4), ONE, largest_penalty(Y)[1])
+    assert not at_saddle.converged
+    assert at_saddle.violation <= 1e-4
+    assert at_saddle.reason == (
+        "the limit of 1 iteration was reached where further components would help"
+    )
     exact = solved(Y, limits=Limits(11, 100_000, 0.0))
     assert not exact.converged
     assert exact.violation < 1e-6
@@ -343,7 +406,7 @@ def test_first_scorer_and_path():
 
 # Planted bugs
 
-BOTH = ("_row_gradients", "_column_gradients")
+BOTH = ("_slope_of", "_row_gradients", "_column_gradients")
 BUGS = {
     "a level on the wrong side of its threshold": (
         check_against_twins,
@@ -409,13 +472,27 @@ def test_a_penalty_on_one_side_only_is_caught(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("check", "old", "new"),
+    ("check", "name", "old", "new"),
     [
-        (check_rows_and_columns_without_entries, "thresholds[~empty].mean", "thresholds.mean"),
-        (check_thresholds_are_ordered, "np.sort(scorer.thresholds, axis=1)", "+scorer.thresholds"),
+        (
+            check_rows_and_columns_without_entries,
+            "_tidied",
+            "thresholds[~empty].mean",
+            "thresholds.mean",
+        ),
+        (
+            check_thresholds_are_ordered,
+            "_tidied",
+            "np.sort(scorer.thresholds, axis=1)",
+            "+scorer[2]",
+        ),
+        (check_that_saddles_are_left, "_with_new_components", "room == 0", "room >= 0"),
+        (check_new_components, "_with_new_components", "(s[new] - penalty) /", "s[new] *"),
+        (check_new_components, "_with_new_components", "* weights\n    V", "* -weights\n    V"),
+        (check_new_components, "_off", "block - basis @ (basis.T @ block)", "block"),
     ],
 )
-def test_untidy_thresholds_are_caught(monkeypatch, check, old, new):
-    plant(monkeypatch, module, "_tidied", old, new)
+def test_planted_bugs_in_the_solver_are_caught(monkeypatch, check, name, old, new):
+    plant(monkeypatch, module, name, old, new)
     with pytest.raises(AssertionError):
         check()

@@ -24,6 +24,8 @@ from fillrank.samplers.state import Data
 from fillrank.solvers import ipm3f as variational
 from fillrank.solvers.fit import Limits
 
+# Sweeps of the chains that compare penalties; half of them are not kept.
+_TRIAL_SWEEPS = 40
 # Sweeps over a new row under each kept draw: it begins without features.
 _NEW_ROW_SWEEPS = 10
 
@@ -47,7 +49,8 @@ class IPM3F(OrdinalCompleter):
         Of the variational fit: it ends when ten iterations in a row have lowered the objective by a
         share below the tolerance.
     n_sweeps, burn_in : int
-        Of the sampler: sweeps in all, and those at the start that are not kept.
+        Of the sampler: sweeps in all, and those at the start that are not kept. To choose a penalty,
+        a shorter chain is run for each.
     levels : "auto" or sequence of numbers
         The levels of the scale. "auto" takes the values that occur, if these are evenly spaced.
     n_threads : int or None
@@ -109,6 +112,9 @@ class IPM3F(OrdinalCompleter):
         self.random_state = random_state
         self.progress = progress
 
+    # From large penalties the features that rows share never come back.
+    _upwards = True
+
     def _limits(self, observations: Observations) -> Limits:
         check_choice("inference", self.inference, ("variational", "gibbs"))
         most = check_whole("n_sweeps", self.n_sweeps, 1)
@@ -117,8 +123,15 @@ class IPM3F(OrdinalCompleter):
 
     def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
         if self.inference == "gibbs":
-            return self._sample(data, penalty, frame)
+            plan = Plan(self.n_sweeps, self.burn_in, n_adapt=0, until_enough=False)
+            return self._sample(data, penalty, frame, plan)
         return self._approximate(data, penalty, frame, carry)
+
+    def _try(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
+        if self.inference == "gibbs":
+            n = min(_TRIAL_SWEEPS, self.n_sweeps)
+            return self._sample(data, penalty, frame, Plan(n, n // 2, 0, until_enough=False))
+        return self._solve(data, penalty, frame, carry)
 
     def _approximate(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
         hyper = variational.usual_hyper(1.0 / penalty)
@@ -126,8 +139,10 @@ class IPM3F(OrdinalCompleter):
             rng = np.random.default_rng(frame.seed)
             K = frame.limits.max_rank
             start = variational.first_state(data, frame.n_levels, K, hyper, rng)
-        else:  # the duals belong to entries, and these may be others now
-            start = carry[1]._replace(duals=np.zeros(data.n_entries))
+        else:
+            start = carry[1]
+            if start.duals.size != data.n_entries:  # they belong to the entries
+                start = start._replace(duals=np.zeros(data.n_entries))
         fit, state = variational.ipm3f(data, hyper, frame.limits, frame.workers, start)
         rank = variational.effective_features(state.psi)
         return Solution([fit.scorer], rank, (fit, state), len(fit.objectives), fit.converged)
@@ -136,14 +151,13 @@ class IPM3F(OrdinalCompleter):
         usual = variational.usual_hyper(1.0 / penalty)
         return gibbs.Hyper(*usual, n_levels=n_levels, max_features=self.max_rank)
 
-    def _sample(self, data: Data, penalty: float, frame: Frame) -> Solution:
+    def _sample(self, data: Data, penalty: float, frame: Frame, plan: Plan) -> Solution:
         ordinal = gibbs.ordinal_data(data)
         hyper = self._hyper(penalty, frame.n_levels)
         rng = np.random.default_rng(frame.seed)
         state = gibbs.init(ordinal, hyper, self.max_rank, rng)
         chain = Chain(state, gibbs.Frame(hyper, chain_key(frame.seed, 0), frame.workers))
         sampler = Sampler(gibbs.sweep, gibbs.draw, gibbs.spectrum, gibbs.history)
-        plan = Plan(self.n_sweeps, self.burn_in, n_adapt=0, until_enough=False)
         outcome = execute([chain], ordinal, sampler, plan, rng, self.progress)
         scorers = outcome.recorder.draws
         rank = float(np.mean([scorer.left.shape[1] for scorer in scorers]))

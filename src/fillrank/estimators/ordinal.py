@@ -21,11 +21,10 @@ from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.run.progress import progress_for
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Limits
+from fillrank.solvers.margin_path import penalty_path
 from fillrank.solvers.path import RISES, PathPoint
 
 _VALIDATION_SHARE = 0.2
-# The authors' penalties, from the largest down.
-_PENALTIES = np.logspace(2.0, 0.75, 11)
 
 
 class Frame(NamedTuple):
@@ -63,10 +62,16 @@ class OrdinalCompleter(MatrixCompleter):
     levels: Literal["auto"] | Sequence[float]
     random_state: Any
     progress: bool
+    # Whether the path goes from small penalties to large ones: each fit begins where the last ended.
+    _upwards = False
 
     def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
         """Solve for one penalty, from scratch if ``carry`` is None."""
         raise NotImplementedError
+
+    def _try(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
+        """Solve well enough to compare penalties."""
+        return self._solve(data, penalty, frame, carry)
 
     def _new_rows(self, entries: Entries, frame: Frame) -> list[Scorer]:
         """Scorers of rows that were not there at fit, given their numbers of levels."""
@@ -114,15 +119,19 @@ class OrdinalCompleter(MatrixCompleter):
             )
         rng = np.random.default_rng(frame.seed)
         parts = observations.split(_VALIDATION_SHARE, rng)
+        train = _numbered(parts[0], levels)
+        penalties = penalty_path(train, levels.size, frame.workers).tolist()
+        if self._upwards:
+            penalties.reverse()
         best, rises, carry, best_carry = np.inf, 0, None, None
         with progress_for(self.progress, "penalty") as tell:
-            for number, penalty in enumerate(_PENALTIES.tolist(), start=1):
-                solution = self._solve(_numbered(parts[0], levels), penalty, frame, carry)
+            for number, penalty in enumerate(penalties, start=1):
+                solution = self._try(train, penalty, frame, carry)
                 carry = solution.carry
                 posterior = OrdinalPosterior(solution.scorers, levels.values)
                 training, error = (_error(posterior, part, frame.workers) for part in parts)
                 self.path_.append(_point(penalty, solution, training, error))
-                tell(number, len(_PENALTIES), f"error {error:.4f}")
+                tell(number, len(penalties), f"error {error:.4f}")
                 rises = rises + 1 if error > best else 0
                 if error < best:
                     best, chosen, best_carry = error, penalty, carry

@@ -222,7 +222,7 @@ def spectrum(drawn: Scorer) -> np.ndarray:
 
 def history(state: State, info: Info, n_entries: int) -> dict[str, float]:
     """What is traced over the sweeps."""
-    return {"loss": info.loss / n_entries, "n_features": float(info.n_features)}
+    return {"hinge_loss": info.loss / n_entries, "n_features": float(info.n_features)}
 
 
 def init_rows(n_rows: int, state: State, hyper: Hyper) -> NewRows:
