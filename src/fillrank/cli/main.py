@@ -9,6 +9,7 @@ from fillrank import __version__
 from fillrank.cli import messages
 from fillrank.cli.complete import complete
 from fillrank.cli.demo import demo
+from fillrank.cli.reproduce import reproduce
 from fillrank.errors import FillrankError
 
 FAILED = 2
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.command()(complete)
 app.command()(demo)
+app.command()(reproduce)
 
 
 def _show_version(wanted: bool) -> None:

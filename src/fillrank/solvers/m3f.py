@@ -32,9 +32,9 @@ from fillrank.solvers.truncated_svd import leading
 _FIRST_SD = 0.1
 # A component that moves no score by more than this share of the margin has died out.
 _SMALLEST_SCORE = 1e-2
-# By how much, as a share of lambda, a singular value of G must exceed it to make a new component; and
-# how well such components have to be known, as they only start a descent.
-_NOTICEABLE, _ROUGH_TOLERANCE = 1e-3, 1e-2
+# By how much, as a share of lambda, a singular value of G must exceed it to make a new component. The
+# vectors only start a descent, and errors of the values are of second order in theirs.
+_NOTICEABLE, _ROUGH_TOLERANCE = 1e-2, 0.1
 
 
 def penalty_path() -> np.ndarray:
@@ -220,8 +220,7 @@ def _with_new_components(problem: _Factorisation, scorer: Scorer) -> Scorer | No
     G = Data(by_row, data.columns._replace(values=by_row.values[order]))
     least = (1.0 + _NOTICEABLE) * penalty
     beyond, none = _Beyond(G, alive, workers), np.zeros((data.shape[1], 0))
-    rng = np.random.default_rng(0)
-    p, s, q = leading(beyond, room, none, rng, above=least, tolerance=_ROUGH_TOLERANCE)
+    p, s, q = leading(beyond, room, none, np.random.default_rng(0), tolerance=_ROUGH_TOLERANCE)
     new = s > least
     if not new.any():
         return None
