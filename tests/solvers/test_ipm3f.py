@@ -15,11 +15,11 @@ from ipm3f_checks import (
 
 import fillrank.solvers.ipm3f as solver
 from fillrank.kernels.hinge_pieces import Corners, solve
-from fillrank.kernels.ordinal import mean_absolute_error
 from fillrank.kernels.workers import Workers
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.ipm3f import Hyper, first_state
 from reference.ipm3f_twins import bound_twin, factor_twin, factor_value, features_twin
+from reference.margin_errors import mean_absolute_error
 from reference.verdicts import limit_of
 
 
@@ -116,7 +116,7 @@ def test_two_levels_need_one_threshold():
     start = first_state(data, 2, 3, HYPER, np.random.default_rng(0))
     np.testing.assert_array_equal(start.thresholds, 0.0)
     fit, _ = solver.ipm3f(data, HYPER, Limits(3, 30, 1e-4), ONE, start)
-    assert mean_absolute_error(data.rows, fit.scorer, ONE) < 0.1
+    assert mean_absolute_error(data.rows, fit.scorer) < 0.1
 
 
 def _large_fit(workers, max_iterations=4):
@@ -161,7 +161,7 @@ def test_held_out_levels_are_predicted():
     start = first_state(data, 5, 6, HYPER, np.random.default_rng(0))
     fit, _ = solver.ipm3f(data, HYPER, Limits(6, 30, 1e-3), ONE, start)
     guess = np.abs(held_out.values - np.median(Y)).mean()
-    assert mean_absolute_error(held_out, fit.scorer, ONE) < 0.5 * guess
+    assert mean_absolute_error(held_out, fit.scorer) < 0.5 * guess
 
 
 def test_a_new_row_is_fitted_by_itself_and_as_well_as_those_that_were_there():
@@ -169,8 +169,8 @@ def test_a_new_row_is_fitted_by_itself_and_as_well_as_those_that_were_there():
     data = data_of(Y, mask)
     fit, state = _large_fit(ONE, max_iterations=30)
     scorer = solver.fit_rows(data.rows, state, HYPER, ONE)
-    theirs = mean_absolute_error(data.rows, fit.scorer, ONE)
-    assert mean_absolute_error(data.rows, scorer, ONE) < 1.2 * theirs
+    theirs = mean_absolute_error(data.rows, fit.scorer)
+    assert mean_absolute_error(data.rows, scorer) < 1.2 * theirs
     alone = solver.fit_rows(data_of(Y[7:8], mask[7:8]).rows, state, HYPER, ONE)
     np.testing.assert_array_equal(alone.left[0], scorer.left[7])
     np.testing.assert_array_equal(alone.thresholds[0], scorer.thresholds[7])
@@ -181,8 +181,6 @@ def test_effective_features_count_those_that_a_row_has():
     assert solver.effective_features(psi) == pytest.approx(1.0 + 0.0 + 0.75)
 
 
-def test_the_path_and_the_usual_settings():
-    path = solver.C_path()
-    np.testing.assert_allclose(-np.log10(path), np.arange(0.75, 2.1, 0.125))
+def test_the_usual_settings():
     assert solver.usual_hyper(0.1) == Hyper(0.1, 9.0, 3.0, 1.0, 13.5)
     np.testing.assert_array_equal(solver.threshold_means(5, 9.0), [-27.0, -9.0, 9.0, 27.0])

@@ -9,9 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from fillrank.data.entries import Entries
-from fillrank.kernels.workers import Workers
-
 
 class Scorer(NamedTuple):
     """What predicts levels: factors (m, K) and (n, K), thresholds (m, L - 1)."""
@@ -64,20 +61,3 @@ def add_levels(scorer, values, rows, columns, out):
     for p in range(rows.size):
         x = score_at(scorer, rows[p], columns[p])
         out[p] += values[level_of(x, scorer.thresholds[rows[p]]) - 1]
-
-
-@njit(nogil=True, cache=True)
-def _row_errors(entries, scorer, errors, start, stop):
-    for i in range(start, stop):
-        error = 0.0
-        for t in range(entries.pointers[i], entries.pointers[i + 1]):
-            x = score_at(scorer, i, entries.indices[t])
-            error += abs(level_of(x, scorer.thresholds[i]) - entries.values[t])
-        errors[i] = error
-
-
-def mean_absolute_error(entries: Entries, scorer: Scorer, workers: Workers) -> float:
-    """The mean distance, in levels, between predictions and entries that hold numbers of levels."""
-    errors = np.empty(entries.pointers.size - 1)
-    workers.for_rows(lambda a, b: _row_errors(entries, scorer, errors, a, b), entries.pointers)
-    return float(errors.sum() / entries.values.size)

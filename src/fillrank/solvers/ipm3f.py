@@ -97,14 +97,6 @@ def usual_hyper(C: float) -> Hyper:
     return Hyper(C, ell, alpha=3.0, sigma=1.0, threshold_sd=1.5 * ell)
 
 
-def C_path() -> np.ndarray:  # noqa: N802
-    """The values of C to try, each from the solution of the last: 10^-0.75 to 10^-2 by 10^-0.125.
-
-    It descends. Under a small C features die, and those that come after would have to do without them.
-    """
-    return 10.0 ** np.linspace(-0.75, -2.0, 11)
-
-
 def threshold_means(n_levels: int, ell: float) -> np.ndarray:
     """rho_r, evenly spaced at 2 ell about 0."""
     end = (n_levels - 2) * ell

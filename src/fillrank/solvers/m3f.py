@@ -37,11 +37,6 @@ _SMALLEST_SCORE = 1e-2
 _NOTICEABLE, _ROUGH_TOLERANCE = 1e-2, 0.1
 
 
-def penalty_path() -> np.ndarray:
-    """The penalties to choose from, large to small."""
-    return np.logspace(2.0, 0.75, 11)
-
-
 def _first_thresholds(n_rows: int, n_levels: int) -> np.ndarray:
     """r - L/2: ordered, one margin apart, about 0."""
     return np.tile(np.arange(1, n_levels) - 0.5 * n_levels, (n_rows, 1))
