@@ -40,6 +40,11 @@ bench: setup
 	$(BIN)/python benchmarks/spectral.py als
 	$(BIN)/python benchmarks/spectral.py ratings --data $(DATA)/ml-1m
 	$(BIN)/python benchmarks/theorem.py
+	$(BIN)/python benchmarks/bpmf.py synthetic
+	$(BIN)/python benchmarks/bpmf.py ratings --data $(DATA)/ml-1m
+	$(BIN)/python benchmarks/bpmf.py mixing --data $(DATA)/ml-1m
+	$(BIN)/python benchmarks/ordinal.py ml-1m --data $(DATA)/ml-1m
+	$(BIN)/python benchmarks/ordinal.py ml-100k --data $(DATA)/ml-100k
 
 lint: setup
 	$(BIN)/ruff check .
