@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import fillrank as fr
 from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError
+from fillrank.samplers import ipm3f as gibbs
 
 METHODS = {
     "M3F": lambda **changes: fr.M3F(**changes),
@@ -184,7 +185,39 @@ def test_an_empty_row_and_an_empty_column(method):
     assert set(quick(method).fit_transform(X).ravel()) <= {1.0, 2.0}
 
 
+def test_ctrl_c_while_choosing_a_penalty_ends_the_fit(monkeypatch):
+    count, sweep = 0, gibbs.sweep
+
+    def interrupted(*arguments):
+        nonlocal count
+        count += 1
+        if count > 30 + 10:  # in the second of the trial chains
+            raise KeyboardInterrupt
+        return sweep(*arguments)
+
+    monkeypatch.setattr(gibbs, "sweep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        quick("gibbs", penalty="auto").fit(stars())
+    assert count == 41
+
+
+def test_ctrl_c_while_sampling_keeps_what_there_is(monkeypatch):
+    count, sweep = 0, gibbs.sweep
+
+    def interrupted(*arguments):
+        nonlocal count
+        count += 1
+        if count > 15:
+            raise KeyboardInterrupt
+        return sweep(*arguments)
+
+    monkeypatch.setattr(gibbs, "sweep", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted after 15.*5 draws are kept"):
+        model = quick("gibbs").fit(stars())
+    assert len(model.posterior_.scorers) == 5
+
+
 def test_the_path_is_drawn():
     model = quick("M3F", penalty="auto").fit(stars())
     ax = fr.plot.path(model)
-    assert "penalty" in ax.get_xlabel()
+    assert ax.get_xlabel() == "penalty"

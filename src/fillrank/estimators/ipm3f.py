@@ -124,13 +124,17 @@ class IPM3F(OrdinalCompleter):
     def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
         if self.inference == "gibbs":
             plan = Plan(self.n_sweeps, self.burn_in, n_adapt=0, until_enough=False)
-            return self._sample(data, penalty, frame, plan)
+            return self._sample(data, penalty, frame, plan, self.progress)
         return self._approximate(data, penalty, frame, carry)
 
     def _try(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
         if self.inference == "gibbs":
             n = min(_TRIAL_SWEEPS, self.n_sweeps)
-            return self._sample(data, penalty, frame, Plan(n, n // 2, 0, until_enough=False))
+            plan = Plan(n, n // 2, n_adapt=0, until_enough=False)
+            solution = self._sample(data, penalty, frame, plan, show=False)
+            if not solution.converged:  # Ctrl-C ended the chain, and should end the choice too
+                raise KeyboardInterrupt
+            return solution
         return self._solve(data, penalty, frame, carry)
 
     def _approximate(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
@@ -151,14 +155,14 @@ class IPM3F(OrdinalCompleter):
         usual = variational.usual_hyper(1.0 / penalty)
         return gibbs.Hyper(*usual, n_levels=n_levels, max_features=self.max_rank)
 
-    def _sample(self, data: Data, penalty: float, frame: Frame, plan: Plan) -> Solution:
+    def _sample(self, data: Data, penalty: float, frame: Frame, plan: Plan, show: bool) -> Solution:
         ordinal = gibbs.ordinal_data(data)
         hyper = self._hyper(penalty, frame.n_levels)
         rng = np.random.default_rng(frame.seed)
         state = gibbs.init(ordinal, hyper, self.max_rank, rng)
         chain = Chain(state, gibbs.Frame(hyper, chain_key(frame.seed, 0), frame.workers))
         sampler = Sampler(gibbs.sweep, gibbs.draw, gibbs.spectrum, gibbs.history)
-        outcome = execute([chain], ordinal, sampler, plan, rng, self.progress)
+        outcome = execute([chain], ordinal, sampler, plan, rng, show)
         scorers = outcome.recorder.draws
         rank = float(np.mean([scorer.left.shape[1] for scorer in scorers]))
         return Solution(scorers, rank, outcome, outcome.n_sweeps, not outcome.interrupted)

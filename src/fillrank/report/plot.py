@@ -234,7 +234,7 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    model : fitted SoftImpute, SoftImputeALS, HASI or RelaxedSpectral
+    model : fitted SoftImpute, SoftImputeALS, HASI, RelaxedSpectral, M3F or IPM3F
         Its penalty must have been chosen: a given one has no path.
     ax : matplotlib axes, optional
 
@@ -266,5 +266,7 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
     ax.set_xticks([], minor=True)
     ax.legend(frameon=False)
     title = f"penalty {chosen.penalty:.3g} predicts best, with {counted(chosen.rank, 'factor')}"
-    plain(ax, title, f"penalty, {UNITS}", f"error of the entries, {UNITS}")
+    # The penalty of a margin has no unit.
+    penalty = "penalty" if hasattr(model, "levels_") else f"penalty, {UNITS}"
+    plain(ax, title, penalty, f"error of the entries, {UNITS}")
     return ax

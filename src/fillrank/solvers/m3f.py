@@ -236,11 +236,8 @@ def _reason(found: _Found, saddle: bool, limits: Limits) -> str:
             f"rounding leaves nothing to gain after {iterations}, at a relative gradient of "
             f"{found.violation:.2g}"
         )
-    where = (
-        "where further components would help"
-        if saddle
-        else (f"at a relative gradient of {found.violation:.2g}")
-    )
+    help_wanted = "where further components would help"
+    where = help_wanted if saddle else f"at a relative gradient of {found.violation:.2g}"
     return f"the limit of {iterations} was reached {where}"
 
 
