@@ -10,9 +10,10 @@ from scipy import integrate
 
 from fillrank.data.entries import Entries
 from fillrank.draws.streams import chain_key, start_stream
+from fillrank.kernels.hinge_rows import hinge_losses
 from fillrank.kernels.ordinal import Scorer
 from fillrank.likelihoods import hinge as likelihood
-from fillrank.likelihoods.hinge import Hinge, Working, augment_rows, loss_rows, reciprocal_lambda
+from fillrank.likelihoods.hinge import Hinge, Working, augment_rows, reciprocal_lambda
 from reference.ipm3f_gibbs_laws import (
     HINGE,
     LEVELS,
@@ -145,7 +146,7 @@ def test_scores_on_the_margin():
 def test_loss():
     entries, scorer = _random_problem()
     losses = np.full(5, np.nan)
-    loss_rows(entries, scorer, 1.7, losses, 0, 5)
+    hinge_losses(entries, scorer, 1.7, losses, 0, 5)
     i = np.repeat(np.arange(5), np.diff(entries.pointers))
     x = np.sum(scorer.left[i] * scorer.right[entries.indices], axis=1)
     every = hinges(x, scorer.thresholds[i], 1.7)

@@ -46,11 +46,6 @@ def _sampler(name, *changes):
 def _plant(monkeypatch, bug):
     for old, new in bug.changes:
         plant(monkeypatch, bug.module, bug.name, old, new, users=bug.users)
-    for name in (bug.name, *bug.users):
-        # A name of its own in machine code: else a right kernel that is loaded from numba's cache later
-        # may be linked to the wrong function.
-        function = getattr(bug.module, name)
-        getattr(function, "py_func", function).__qualname__ = f"planted_{name}"
     # The sampler has imported the kernels by name.
     monkeypatch.setattr(ipm3f, "augment_rows", hinge.augment_rows)
     monkeypatch.setattr(ipm3f, "feature_rows", binary_features.feature_rows)
@@ -95,7 +90,7 @@ JOINT = {
     ),
     "sd for variance of the thresholds": _hinge("_draw_thresholds", ("threshold_sd**2", "threshold_sd")),
     "x with the wrong sign": _hinge("_draw_thresholds", ("T + x[t]", "T - x[t]")),
-    "levels off by one": _hinge("_working", ("_direction(r, level)", "_direction(r + 1, level)")),
+    "levels off by one": _hinge("_working", ("direction_of(r, level)", "direction_of(r + 1, level)")),
     "V for half of V": _features(
         "_draw_bit", ("bits[k] - 0.5", "bits[k] - 1.0"), users=("_draw_shared_bits", "feature_rows")
     ),

@@ -40,6 +40,7 @@ from fillrank.draws.inverse_gaussian import inverse_gaussian
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import AUGMENTATION, THRESHOLDS, seek, start_stream
 from fillrank.kernels.gaussian_rows import longest_row
+from fillrank.kernels.max_margin import direction_of
 from fillrank.kernels.ordinal import score_at
 
 
@@ -60,12 +61,6 @@ class Working(NamedTuple):
 
 
 @njit
-def _direction(r, level):
-    """T_r, where r counts from 0: +1 if the score should lie below the threshold, else -1."""
-    return 1.0 if r + 1 >= level else -1.0
-
-
-@njit
 def reciprocal_lambda(stream, c, zeta):
     """A draw of 1/lambda given zeta."""
     rate = c * abs(zeta)
@@ -79,7 +74,7 @@ def _draw_reciprocals(stream, i, levels, x, thresholds, hinge, reciprocals):
     n_thresholds = thresholds.size
     for t in range(levels.size):
         for r in range(n_thresholds):
-            zeta = hinge.ell - _direction(r, levels[t]) * (thresholds[r] - x[t])
+            zeta = hinge.ell - direction_of(r, levels[t]) * (thresholds[r] - x[t])
             seek(stream, i, t * n_thresholds + r)
             reciprocals[t, r] = reciprocal_lambda(stream, c, zeta)
 
@@ -93,7 +88,7 @@ def _draw_thresholds(stream, i, levels, x, reciprocals, hinge, thresholds):
         p = prior_precision
         h = prior_precision * hinge.threshold_mean[r]
         for t in range(levels.size):
-            T = _direction(r, levels[t])
+            T = direction_of(r, levels[t])
             scale = c * c * reciprocals[t, r]
             p += scale
             h += c * T + scale * (hinge.ell * T + x[t])
@@ -107,7 +102,7 @@ def _working(level, thresholds, reciprocals, hinge):
     c = 0.5 * hinge.C
     w, wy = 0.0, 0.0
     for r in range(thresholds.size):
-        T = _direction(r, level)
+        T = direction_of(r, level)
         scale = c * c * reciprocals[r]
         w += scale
         wy -= c * T + scale * (hinge.ell * T - thresholds[r])
@@ -135,16 +130,3 @@ def augment_rows(entries, scorer, hinge, key, sweep, working, start, stop):
         for t in range(last - first):
             w, y = _working(levels[t], thresholds, reciprocals[t], hinge)
             working.weights[first + t], working.responses[first + t] = w, y
-
-
-@njit(nogil=True, cache=True)
-def loss_rows(entries, scorer, ell, losses, start, stop):
-    """``losses[i]``, the sum of max(0, zeta) over the entries and thresholds of row i."""
-    for i in range(start, stop):
-        loss = 0.0
-        for t in range(entries.pointers[i], entries.pointers[i + 1]):
-            x = score_at(scorer, i, entries.indices[t])
-            for r in range(scorer.thresholds.shape[1]):
-                T = _direction(r, entries.values[t])
-                loss += max(0.0, ell - T * (scorer.thresholds[i, r] - x))
-        losses[i] = loss

@@ -33,11 +33,12 @@ from fillrank.kernels.binary_features import (
     known_feature_rows,
 )
 from fillrank.kernels.gaussian_rows import Address
+from fillrank.kernels.hinge_rows import hinge_losses
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
 from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.spectrum import singular_values
 from fillrank.kernels.workers import Workers
-from fillrank.likelihoods.hinge import Hinge, Working, augment_rows, loss_rows
+from fillrank.likelihoods.hinge import Hinge, Working, augment_rows
 from fillrank.samplers.state import Data
 
 
@@ -194,7 +195,8 @@ def _loss(entries: Entries, scorer: Scorer, frame: Frame) -> float:
     losses = np.empty(entries.pointers.size - 1)
     ell = frame.hyper.ell
     frame.workers.for_rows(
-        lambda start, stop: loss_rows(entries, scorer, ell, losses, start, stop), entries.pointers
+        lambda start, stop: hinge_losses(entries, scorer, ell, losses, start, stop),
+        entries.pointers,
     )
     return float(losses.sum())
 
