@@ -12,6 +12,7 @@ from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers import m3f as module
+from fillrank.solvers import margin_saddles as saddles
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.m3f import first_scorer, fit_rows, m3f
 from reference.margin_errors import mean_absolute_error
@@ -224,22 +225,26 @@ def test_saddles_are_left():
     check_that_saddles_are_left()
 
 
+def grown_at(problem, scorer, penalty):
+    return saddles.with_new_components(problem.data, penalty, problem.workers, scorer)
+
+
 def check_new_components():
     Y, penalty = table(), 1.0
     _, saddle = largest_penalty(Y)
     some = m3f(levels_of(Y), 5, 3.0, TIGHT, ONE, saddle).scorer
     for scorer, rank in ((saddle, 0), (some, 4)):
-        problem = problem_of(Y, scorer)[0]._replace(penalty=penalty)
-        P, _, Q = module._components(scorer.left, scorer.right)
+        problem = problem_of(Y, scorer)[0]
+        P, _, Q = saddles.components(scorer.left, scorer.right)
         assert P.shape[1] == rank
         W = slopes_twin(Y, scorer)[0]
         W = W - P @ (P.T @ W)
         excess = np.linalg.svd(W - (W @ Q) @ Q.T, compute_uv=False) - penalty
         excess = excess[excess > 2e-2]
-        grown = module._with_new_components(problem, scorer)
+        grown = grown_at(problem, scorer, penalty)
         gain = objective_twin(Y, scorer, penalty) - objective_twin(Y, grown, penalty)
         assert gain > 0.98 * np.sum(excess**2) / 8
-        assert module._components(grown.left, grown.right).s.size == rank + excess.size
+        assert saddles.components(grown.left, grown.right).s.size == rank + excess.size
 
 
 def test_new_components_lower_the_objective_as_much_as_they_should():
@@ -251,8 +256,8 @@ def check_a_component_that_random_vectors_hardly_see():
     Y = table(200, 150, missing=0.6, noise=2.0)
     largest, saddle = largest_penalty(Y, rank=3)
     problem = problem_of(Y, saddle)[0]
-    assert module._with_new_components(problem._replace(penalty=largest / 1.03), saddle) is not None
-    assert module._with_new_components(problem._replace(penalty=largest), saddle) is None
+    assert grown_at(problem, saddle, largest / 1.03) is not None
+    assert grown_at(problem, saddle, largest) is None
 
 
 def test_a_component_that_random_vectors_hardly_see():
@@ -263,8 +268,8 @@ def test_there_are_no_new_components_at_the_minimum_or_without_room():
     Y = table()
     for penalty, rank in ((3.0, 11), (0.1, 1)):
         scorer = solved(Y, penalty, rank).scorer
-        problem = problem_of(Y, scorer)[0]._replace(penalty=penalty)
-        assert module._with_new_components(problem, scorer) is None
+        problem = problem_of(Y, scorer)[0]
+        assert grown_at(problem, scorer, penalty) is None
 
 
 def test_the_objective_falls_and_is_that_of_the_scorer():
@@ -498,19 +503,31 @@ def test_a_penalty_on_one_side_only_is_caught(monkeypatch):
             "np.sort(scorer.thresholds, axis=1)",
             "+scorer[2]",
         ),
-        (check_that_saddles_are_left, "_with_new_components", "room == 0", "room >= 0"),
-        (check_new_components, "_with_new_components", "(s[new] - penalty) /", "s[new] *"),
-        (check_new_components, "_with_new_components", "* weights\n    V", "* -weights\n    V"),
+    ],
+)
+def test_planted_bugs_in_the_solver_are_caught(monkeypatch, check, name, old, new):
+    plant(monkeypatch, module, name, old, new)
+    with pytest.raises(AssertionError):
+        check()
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "old", "new"),
+    [
+        (check_that_saddles_are_left, "with_new_components", "room == 0", "room >= 0"),
+        (check_new_components, "with_new_components", "(s[new] - penalty) /", "s[new] *"),
+        (check_new_components, "with_new_components", "* weights\n    V", "* -weights\n    V"),
         (
             check_a_component_that_random_vectors_hardly_see,
-            "_with_new_components",
+            "with_new_components",
             "tolerance=_ROUGH_TOLERANCE",
             "above=least",
         ),
         (check_new_components, "_off", "block - basis @ (basis.T @ block)", "block"),
     ],
 )
-def test_planted_bugs_in_the_solver_are_caught(monkeypatch, check, name, old, new):
-    plant(monkeypatch, module, name, old, new)
+def test_planted_bugs_at_saddles_are_caught(monkeypatch, check, name, old, new):
+    into = (module,) if name == "with_new_components" else ()
+    plant(monkeypatch, saddles, name, old, new, into=into)
     with pytest.raises(AssertionError):
         check()
