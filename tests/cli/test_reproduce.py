@@ -36,8 +36,8 @@ def test_a_table_is_made_shown_and_made_again_from_its_results(fillrank, tmp_pat
     assert ran.code == 0, ran.err
     folder = tmp_path / "paper-quick" / "table1"
     assert sorted(p.name for p in folder.iterdir()) == ["results.jsonl", "table1.csv", "table1.md"]
-    assert len(runs) == 20
-    assert "1 of 20, about" in ran.err
+    assert len(runs) == 24
+    assert "1 of 24, about" in ran.err
     assert "s left: setting [60, 2, 6]; missing 0.5; seed 0; method GASR, as published" in ran.err
     assert "| 50% | GASR, as published | 0.5000 ± 0.0000 | 0.2000 | 1.100 |" in ran.out
     assert f"{os.path.join('paper-quick', 'table1', 'table1.md')}" in ran.out
@@ -45,12 +45,12 @@ def test_a_table_is_made_shown_and_made_again_from_its_results(fillrank, tmp_pat
     before = read_csv(folder / "table1.csv")
     ran = fillrank("reproduce", "table1", "--quick")
     assert ran.code == 0, ran.err
-    assert len(runs) == 20
+    assert len(runs) == 24
     assert ran.err == ""
     assert read_csv(folder / "table1.csv") == before
 
     assert fillrank("reproduce", "table1", "--quick", "--fresh").code == 0
-    assert len(runs) == 40
+    assert len(runs) == 48
 
 
 def test_an_interrupted_run_keeps_what_is_done_and_goes_on(fillrank, tmp_path, monkeypatch, runs):
@@ -64,15 +64,15 @@ def test_an_interrupted_run_keeps_what_is_done_and_goes_on(fillrank, tmp_path, m
         patch.setattr(table1, "run", interrupted)
         ran = fillrank("reproduce", "table1", "--quick", "-o", "out")
     assert ran.code == 130
-    assert "5 of 20 results are kept" in ran.err
+    assert "5 of 24 results are kept" in ran.err
     assert "the same command takes it up again" in ran.err
     assert [p.name for p in (tmp_path / "out" / "table1").iterdir()] == ["results.jsonl"]
 
     ran = fillrank("reproduce", "table1", "--quick", "-o", "out")
     assert ran.code == 0, ran.err
-    assert len(runs) == 20
-    assert len({str(key) for key in runs}) == 20
-    assert "6 of 20" in ran.err
+    assert len(runs) == 24
+    assert len({str(key) for key in runs}) == 24
+    assert "6 of 24" in ran.err
 
 
 def test_an_interrupted_fit_is_no_result(fillrank, monkeypatch):
@@ -91,7 +91,7 @@ def test_an_interrupted_fit_is_no_result(fillrank, monkeypatch):
     monkeypatch.setattr(gasr_published, "sweep", sweep)
     ran = fillrank("reproduce", "table1", "--quick", "--threads", "1")
     assert ran.code == 130
-    assert "0 of 20 results are kept" in ran.err
+    assert "0 of 24 results are kept" in ran.err
 
 
 def test_results_of_other_settings_and_foreign_files_are_kept(fillrank, tmp_path, runs):

@@ -194,7 +194,7 @@ def test_threads_and_ranges_do_not_change_a_bit(monkeypatch, sweep, options, dty
         outcomes.append(last)
     first, *others = outcomes
     for other in others:
-        for part, part_of_other in zip((*first[0], first[1]), (*other[0], other[1]), strict=True):
+        for part, part_of_other in zip((*first[0], *first[1]), (*other[0], *other[1]), strict=True):
             np.testing.assert_array_equal(part, part_of_other)
 
 
