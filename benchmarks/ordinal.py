@@ -3,7 +3,8 @@
     python benchmarks/ordinal.py ml-1m --data FOLDER
     python benchmarks/ordinal.py ml-100k --data FOLDER --methods M3F IPM3F
 
-The penalty is chosen on a fifth of the training entries; NMAE and RMSE are those of the predicted
+The penalty is chosen on a fifth of the training entries; that of the sampler, whose path takes long, is
+given: 10 was the best on such entries of both data sets. NMAE and RMSE are those of the predicted
 levels, and the last column is the RMSE of means over draws, where there are draws.
 """
 
@@ -18,7 +19,9 @@ import fillrank as fr
 METHODS = {
     "M3F": lambda: fr.M3F(random_state=0, progress=False),
     "IPM3F": lambda: fr.IPM3F(random_state=0, progress=False),
-    "IPM3F, Gibbs": lambda: fr.IPM3F(inference="gibbs", random_state=0, progress=False),
+    "IPM3F, Gibbs": lambda: fr.IPM3F(
+        inference="gibbs", penalty=10.0, random_state=0, progress=False
+    ),
 }
 
 
