@@ -25,6 +25,14 @@ def test_numbers_count_from_one():
     assert numbers.dtype == np.int8
 
 
+def test_rounding_makes_no_level():
+    observations = ratings([0.1, 0.2, 0.1 + 0.2, 0.3])
+    for levels in ("auto", [0.1, 0.2, 0.3]):
+        found = find_levels(observations, levels)
+        assert found.size == 3
+        assert found.numbered(observations.by_row()).values.tolist() == [1, 2, 3, 3]
+
+
 def test_named_levels_need_no_even_steps():
     levels = find_levels(ratings([1, 10, 2]), [10, 2, 1])
     assert levels.values.tolist() == [1, 2, 10]
@@ -40,7 +48,8 @@ def test_named_levels_need_no_even_steps():
         ([1, 2], [2], r"at least two levels"),
         ([1, 2], [1, 2, 3], r"\[3\] never does. Leave it out"),
         ([1, 2, 7], [1, 2], r"got also \[7\]"),
-        ([1, 2], ["a", "b"], "levels must be real numbers"),
+        ([1, 2], ["a", "b"], 'levels must be "auto" or numbers'),
+        ([1, 2], None, 'levels must be "auto" or numbers, got None'),
         ([1, 2], [1, np.nan], "NaN or infinity"),
         ([1, 2], np.arange(200), "at most 127"),
     ],

@@ -94,7 +94,7 @@ def test_bad_ratings_are_refused(method):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"penalty": 0.0}, "penalty must be above 0"),
+        ({"penalty": 0.0}, 'penalty must be "auto" or at least 0.0001'),
         ({"penalty": "much"}, "penalty must be"),
         ({"max_rank": 0}, "max_rank must be"),
         ({"max_iterations": 0}, "max_iterations must be"),
@@ -115,7 +115,7 @@ def test_wrong_inference():
 
 
 @EACH
-def test_one_entry_cannot_choose_a_penalty(method):
+def test_two_entries_are_enough_to_choose_a_penalty(method):
     two = fr.Observations.from_triplets([0, 1], [0, 1], [1, 2])
     assert quick(method, penalty="auto").fit(two).penalty_ > 0
 
@@ -125,6 +125,31 @@ def test_no_intervals(method):
     model = quick(method).fit(stars())
     with pytest.raises(NotSupportedError, match="GASR and BPMF"):
         model.predict_interval(0, 0)
+    with pytest.raises(NotSupportedError, match="GASR and BPMF"):
+        model.predict_missing(level=0.9)
+    for plot in (fr.plot.trace, fr.plot.spectrum):
+        with pytest.raises(NotSupportedError, match="GASR and BPMF"):
+            plot(model)
+
+
+def test_a_short_run_is_warned_of_and_its_burn_in_fits():
+    with pytest.warns(ConvergenceWarning, match="too short to be trusted.*n_sweeps above the 10"):
+        model = fr.IPM3F(
+            inference="gibbs", n_sweeps=10, penalty=2.0, random_state=0, progress=False
+        ).fit(stars())
+    assert len(model.posterior_.scorers) == 5
+    assert (model.n_sweeps_, model.interrupted_) == (10, False)
+
+
+def test_without_signal_the_rank_is_zero():
+    assert quick("M3F", penalty=1000.0).fit(stars()).rank_ == 0
+
+
+def test_a_refused_refit_leaves_the_path():
+    model = quick("M3F", penalty="auto").fit(stars())
+    with pytest.raises(InputError):
+        model.set_params(penalty=-1.0).fit(stars())
+    assert len(model.path_) > 3
 
 
 def test_what_only_sampling_gives():

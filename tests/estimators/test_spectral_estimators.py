@@ -70,6 +70,8 @@ def test_no_intervals_and_no_coverage(method, problem):
     model.fit(problem[0])
     with pytest.raises(NotSupportedError, match="GASR"):
         model.predict_interval(0, 0)
+    with pytest.raises(NotSupportedError, match="GASR"):
+        model.predict_missing(level=0.9)
     assert np.isnan(fr.score(problem[0], model)["coverage"])
 
 

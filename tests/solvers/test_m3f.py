@@ -330,14 +330,15 @@ def test_unseen_entries_are_predicted():
 def test_new_rows_are_where_the_fit_has_them():
     Y = table()
     fit = solved(Y)
-    new = fit_rows(levels_of(Y).rows, fit.scorer.right, 5, PENALTY, TIGHT, ONE)
+    new = fit_rows(levels_of(Y).rows, fit.scorer, PENALTY, ONE)
     np.testing.assert_allclose(new.left, fit.scorer.left, atol=1e-5)
     assert objective_twin(Y, new, PENALTY) == pytest.approx(fit.objectives[-1], rel=1e-9)
 
 
 def test_a_new_row_is_the_minimum_of_its_own_problem():
-    Y, V = table(), some_scorer(table()).right
-    new = fit_rows(levels_of(Y).rows, V, 5, PENALTY, TIGHT, ONE)
+    Y, fitted = table(), some_scorer(table())
+    V = fitted.right
+    new = fit_rows(levels_of(Y).rows, fitted, PENALTY, ONE)
 
     def own(x, i):
         return objective_twin(Y[[i]], Scorer(x[None, :3], V, x[None, 3:]), PENALTY)
@@ -351,13 +352,22 @@ def test_a_new_row_is_the_minimum_of_its_own_problem():
 
 def test_new_rows_without_entries():
     Y = table_with_empties()
-    V = some_scorer(Y).right
-    new = fit_rows(levels_of(Y).rows, V, 5, PENALTY, TIGHT, ONE)
+    fitted = some_scorer(Y)
+    new = fit_rows(levels_of(Y).rows, fitted, PENALTY, ONE)
     assert not new.left[3].any()
-    np.testing.assert_allclose(new.thresholds[3], np.delete(new.thresholds, 3, 0).mean(axis=0))
+    np.testing.assert_allclose(new.thresholds[3], fitted.thresholds.mean(axis=0))
     nothing = Entries(np.zeros(3, dtype=np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8))
-    none = fit_rows(nothing, V, 5, PENALTY, TIGHT, ONE)
-    np.testing.assert_array_equal(none.thresholds, np.tile([-1.5, -0.5, 0.5, 1.5], (2, 1)))
+    none = fit_rows(nothing, fitted, PENALTY, ONE)
+    np.testing.assert_array_equal(none.thresholds, np.tile(fitted.thresholds.mean(axis=0), (2, 1)))
+
+
+def test_a_new_row_does_not_depend_on_the_others():
+    Y = table(60, 40)
+    fitted = some_scorer(Y)
+    whole = fit_rows(levels_of(Y).rows, fitted, PENALTY, ONE)
+    alone = fit_rows(levels_of(Y[7:8]).rows, fitted, PENALTY, ONE)
+    np.testing.assert_array_equal(alone.left[0], whole.left[7])
+    np.testing.assert_array_equal(alone.thresholds[0], whole.thresholds[7])
 
 
 # How it runs
@@ -405,8 +415,7 @@ def test_the_same_bits_for_any_number_of_threads():
     for n_threads in (1, 2, 4):
         with Workers(n_threads) as workers:
             fits.append(m3f(data, 5, 4.0, Limits(4, 20, 0.0), workers, start))
-            limits = Limits(4, 10, 0.0)
-            rows.append(fit_rows(data.rows, fits[0].scorer.right, 5, 4.0, limits, workers))
+            rows.append(fit_rows(data.rows, fits[0].scorer, 4.0, workers))
     for fit, new in zip(fits[1:], rows[1:], strict=True):
         assert fit.objectives == fits[0].objectives
         for got, one in zip((*fit.scorer, *new), (*fits[0].scorer, *rows[0]), strict=True):

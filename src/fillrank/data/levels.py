@@ -26,8 +26,9 @@ class Levels(NamedTuple):
 
     def numbered(self, entries: Entries) -> Entries:
         """The entries with numbers of levels, 1 to ``size``, in place of values."""
-        places = np.searchsorted(self.values, entries.values).clip(max=self.size - 1)
-        strange = np.unique(entries.values[self.values[places] != entries.values])
+        halfway = 0.5 * (self.values[:-1] + self.values[1:])
+        places = np.searchsorted(halfway, entries.values)
+        strange = np.unique(entries.values[~_same(self.values[places], entries.values)])
         if strange.size:
             raise InputError(
                 f"values must be among the levels {_listed(self.values)}; got {_listed(strange)}."
@@ -41,18 +42,18 @@ def find_levels(observations: Observations, levels: Literal["auto"] | Sequence[f
     Raises InputError if the values are not on such a scale, if there are fewer than two levels, or if
     a level never occurs.
     """
-    present = np.unique(observations.values)
+    present = _distinct(observations.values)
     if isinstance(levels, str) and levels == "auto":
         _check_scale(present)
         return Levels(present)
     named = _named(levels)
-    strange = np.setdiff1d(present, named)
+    strange = present[~_same(present[:, None], named).any(axis=1)]
     if strange.size:
         raise InputError(
             f"all values must be among levels={_listed(named)}; got also {_listed(strange)}. Name "
             "these too, or take their entries out."
         )
-    idle = np.setdiff1d(named, present)
+    idle = named[~_same(named[:, None], present).any(axis=1)]
     if idle.size:
         raise InputError(
             f"every level must occur among the entries, so that its threshold can be learned; "
@@ -61,8 +62,22 @@ def find_levels(observations: Observations, levels: Literal["auto"] | Sequence[f
     return Levels(named)
 
 
+def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Equal but for rounding: 0.1 + 0.2 is 0.3 stars."""
+    return np.isclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def _distinct(values: np.ndarray) -> np.ndarray:
+    """The distinct values, ascending; of those that differ by rounding alone, the first."""
+    values = np.unique(values)
+    return values[np.append(True, ~_same(values[1:], values[:-1]))]
+
+
 def _named(levels: Sequence[float]) -> np.ndarray:
-    named = np.unique(as_real(levels, "levels"))
+    try:
+        named = _distinct(as_real(levels, "levels"))
+    except InputError as error:
+        raise InputError(f'levels must be "auto" or numbers, got {levels!r} instead.') from error
     if not np.isfinite(named).all():
         raise InputError('levels must be "auto" or finite numbers; got NaN or infinity.')
     _check_number(named)

@@ -99,7 +99,7 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.ascontiguousarray(i), np.ascontiguousarray(j)
 
     def predict(self, rows: Any, columns: Any = None) -> np.ndarray:
-        """Posterior means, by names.
+        """Predictions, by names: posterior means, or the best matrix, or levels of ratings.
 
         Parameters
         ----------
@@ -138,6 +138,7 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         low, high : ndarray
         """
+        self._check_intervals()
         _check_level(level)
         if kind not in ("signal", "observation"):
             raise InputError(f"kind must be 'signal' or 'observation', got {kind!r} instead.")
@@ -146,7 +147,7 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return self.posterior_.interval(i, j, level, kind, workers)
 
     def predict_block(self, rows: Any, columns: Any) -> np.ndarray:
-        """Posterior means of all cells of some rows and columns, by names: a matrix."""
+        """Predictions of all cells of some rows and columns, by names: a matrix."""
         check_is_fitted(self)
         i = self.observations_.row_positions(rows)
         with one_blas_thread():
@@ -168,8 +169,12 @@ class MatrixCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if level is not None:
+            self._check_intervals()
             _check_level(level)
         return self._missing(level)
+
+    def _check_intervals(self) -> None:
+        """Refuse, if the method has no posterior."""
 
     def _missing(self, level: float | None) -> Iterator[Any]:
         data = self.observations_

@@ -41,6 +41,7 @@ class BPMF(SampledCompleter):
         Sweeps of the sampler. "auto" stops when more of them would not make predictions better.
     burn_in : int or "auto"
         Sweeps at the start that are not kept: 50 by default, or half of ``n_sweeps`` if that is less.
+        Who asks for 0 is not warned of a run that has not converged.
     start : {"spectral", "random"}
         Where the chains begin: at a quick spectral estimate, or at small random factors.
     noise_precision : "sampled" or float
@@ -123,9 +124,10 @@ class BPMF(SampledCompleter):
 
     @classmethod
     def as_published(cls, **changes: Any) -> BPMF:
-        """The method as its authors ran it: noise precision 2, rows drawn jointly.
+        """The method as the paper of GASR compares with it: 100 sweeps, all averaged, 30 factors.
 
-        100 sweeps, all of them averaged, 30 factors. Settings can be changed by name.
+        With its authors' noise precision of 2 and W_0 = I (in standard units), rows drawn jointly, a
+        random start. Its authors start at PMF's solution instead. Settings can be changed by name.
         """
         settings: dict[str, Any] = {
             "max_rank": 30,
@@ -167,11 +169,11 @@ class BPMF(SampledCompleter):
 
     def _first_state(self, data: Data, workers: Workers, rng: np.random.Generator) -> bpmf.State:
         dtype = np.dtype(self.dtype)
-        max_rank = None if self.max_rank == "auto" else self.max_rank
-        if self.start == "spectral":
-            no_effects = Options(row_effects=False, column_effects=False, centres=False)
-            return bpmf.init_at(
-                spectral_start(data, max_rank, no_effects, workers, rng), dtype, rng
-            )
-        rank = max_rank or min(_USUAL_MAX_RANK, largest_rank(data.shape, data.n_entries))
-        return bpmf.init(data.shape, rank, _FIRST_NOISE, dtype, rng)
+        if self.max_rank == "auto":
+            rank = min(_USUAL_MAX_RANK, largest_rank(data.shape, data.n_entries))
+        else:
+            rank = self.max_rank
+        if self.start == "random":
+            return bpmf.init(data.shape, rank, _FIRST_NOISE, dtype, rng)
+        no_effects = Options(row_effects=False, column_effects=False, centres=False)
+        return bpmf.init_at(spectral_start(data, rank, no_effects, workers, rng), dtype, rng)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from fillrank.data.checks import check_whole
 from fillrank.data.entries import Entries
@@ -16,7 +17,7 @@ from fillrank.estimators.checks import check_choice
 from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
 from fillrank.estimators.warn import warn_user
 from fillrank.kernels.ordinal import Scorer
-from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
+from fillrank.posterior.diagnostics import Diagnostics, complaint, diagnose_run
 from fillrank.run.chains import Chain, Sampler
 from fillrank.run.loop import Outcome, Plan, execute
 from fillrank.samplers import ipm3f as gibbs
@@ -26,6 +27,7 @@ from fillrank.solvers.fit import Limits
 
 # Sweeps of the chains that compare penalties; half of them are not kept.
 _TRIAL_SWEEPS = 40
+_BURN_IN = 20
 # Sweeps over a new row under each kept draw: it begins without features.
 _NEW_ROW_SWEEPS = 10
 
@@ -49,8 +51,8 @@ class IPM3F(OrdinalCompleter):
         Of the variational fit: it ends when ten iterations in a row have lowered the objective by a
         share below the tolerance.
     n_sweeps, burn_in : int
-        Of the sampler: sweeps in all, and those at the start that are not kept. To choose a penalty,
-        a shorter chain is run for each.
+        Of the sampler: sweeps in all, and those at the start that are not kept: 20 by default, or half
+        of ``n_sweeps`` if that is less. To choose a penalty, a shorter chain is run for each.
     levels : "auto" or sequence of numbers
         The levels of the scale. "auto" takes the values that occur, if these are evenly spaced.
     n_threads : int or None
@@ -73,6 +75,8 @@ class IPM3F(OrdinalCompleter):
         ``objective`` after each iteration; or ``hinge_loss`` and ``n_features`` after each sweep.
     stop_reason_ : str
         Why the fit ended.
+    n_sweeps_, interrupted_ : int, bool
+        Of the sampler: how many sweeps there were, and whether Ctrl-C ended them.
 
     Examples
     --------
@@ -95,7 +99,7 @@ class IPM3F(OrdinalCompleter):
         max_iterations: int = 50,
         tolerance: float = 1e-3,
         n_sweeps: int = 100,
-        burn_in: int = 20,
+        burn_in: int | Literal["auto"] = "auto",
         levels: Literal["auto"] | Sequence[float] = "auto",
         n_threads: int | None = None,
         random_state: Any = None,
@@ -118,13 +122,23 @@ class IPM3F(OrdinalCompleter):
 
     def _limits(self, observations: Observations) -> Limits:
         check_choice("inference", self.inference, ("variational", "gibbs"))
-        most = check_whole("n_sweeps", self.n_sweeps, 1)
-        check_whole("burn_in", self.burn_in, 0, most - 1)
+        if self.inference == "gibbs":
+            most = check_whole("n_sweeps", self.n_sweeps, 1)
+            if self.burn_in != "auto":
+                check_whole("burn_in", self.burn_in, 0, most - 1)
         return super()._limits(observations)
+
+    @property
+    def _patience(self) -> int:
+        # Errors of short chains are noisy: three rises in a row may mean nothing.
+        return 1000 if self.inference == "gibbs" else super()._patience
+
+    def _burn_in(self) -> int:
+        return min(_BURN_IN, self.n_sweeps // 2) if self.burn_in == "auto" else self.burn_in
 
     def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
         if self.inference == "gibbs":
-            plan = Plan(self.n_sweeps, self.burn_in, n_adapt=0, until_enough=False)
+            plan = Plan(self.n_sweeps, self._burn_in(), n_adapt=0, until_enough=False)
             return self._sample(data, penalty, frame, plan, self.progress)
         return self._approximate(data, penalty, frame, carry)
 
@@ -204,9 +218,17 @@ class IPM3F(OrdinalCompleter):
         self._recorder = outcome.recorder
         self.history_ = outcome.recorder.history()
         self.stop_reason_ = outcome.stop_reason
+        self.n_sweeps_ = outcome.n_sweeps
+        self.interrupted_ = outcome.interrupted
         if outcome.interrupted:
             kept = len(outcome.recorder.draws)
             warn_user(f"Fit {outcome.stop_reason}; {kept} draws are kept.", ConvergenceWarning)
+        elif wrong := complaint(outcome.recorder.probes):
+            warn_user(
+                f"The run is too short to be trusted: {wrong}. Set n_sweeps above the "
+                f"{outcome.n_sweeps} of this run.",
+                ConvergenceWarning,
+            )
 
     def predict_mean(self, rows: Any, columns: Any) -> np.ndarray:
         """Means over the draws of the predicted levels, by names; for ``inference="gibbs"``."""
@@ -217,6 +239,7 @@ class IPM3F(OrdinalCompleter):
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of scores and loss; for ``inference="gibbs"``."""
+        check_is_fitted(self)
         self._must_sample("diagnostics of chains")
         return diagnose_run(self._recorder, self.rank_)
 

@@ -16,9 +16,7 @@ from fillrank.kernels.spectrum import singular_values
 from fillrank.samplers.state import Data
 from fillrank.solvers.m3f import first_scorer, fit_rows, m3f
 from fillrank.solvers.margin import MarginFit
-
-# Factors whose share of the largest is below this are not counted.
-_SMALLEST_SHARE = 1e-3
+from fillrank.solvers.margin_saddles import components
 
 
 class M3F(OrdinalCompleter):
@@ -55,6 +53,7 @@ class M3F(OrdinalCompleter):
         n_iterations, converged. Empty if the penalty was given.
     levels_ : ndarray
     rank_ : int
+        The number of factors that move a score noticeably.
     singular_values_ : ndarray
         Of the matrix of scores, descending.
     history_ : dict
@@ -100,8 +99,7 @@ class M3F(OrdinalCompleter):
     def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
         start = carry.scorer if carry else self._start(data, frame)
         fit: MarginFit = m3f(data, frame.n_levels, penalty, frame.limits, frame.workers, start)
-        s = singular_values(fit.scorer.left, fit.scorer.right)
-        rank = int(np.sum(s > _SMALLEST_SHARE * s[0]))
+        rank = components(fit.scorer.left, fit.scorer.right).s.size
         return Solution([fit.scorer], rank, fit, len(fit.objectives), fit.converged)
 
     def _start(self, data: Data, frame: Frame) -> Scorer:
@@ -109,10 +107,7 @@ class M3F(OrdinalCompleter):
         return first_scorer(data.shape, frame.n_levels, frame.limits.max_rank, rng)
 
     def _new_rows(self, entries: Entries, frame: Frame) -> list[Scorer]:
-        right = self.posterior_.scorers[0].right
-        return [
-            fit_rows(entries, right, frame.n_levels, self.penalty_, frame.limits, frame.workers)
-        ]
+        return [fit_rows(entries, self.posterior_.scorers[0], self.penalty_, frame.workers)]
 
     def _keep(self, solution: Solution) -> None:
         fit: MarginFit = solution.carry

@@ -11,7 +11,7 @@ from fillrank.data.checks import check_real, check_whole
 from fillrank.data.entries import Entries
 from fillrank.data.levels import Levels, find_levels
 from fillrank.data.observations import Observations
-from fillrank.errors import InputError, NotSupportedError
+from fillrank.errors import NotSupportedError
 from fillrank.estimators.base import MatrixCompleter, one_blas_thread
 from fillrank.estimators.checks import seed_from
 from fillrank.kernels.ordinal import Scorer
@@ -25,6 +25,8 @@ from fillrank.solvers.margin_path import penalty_path
 from fillrank.solvers.path import RISES, PathPoint
 
 _VALIDATION_SHARE = 0.2
+# Below this the losses of a table of any size overwhelm double precision.
+_SMALLEST_PENALTY = 1e-4
 
 
 class Frame(NamedTuple):
@@ -64,6 +66,11 @@ class OrdinalCompleter(MatrixCompleter):
     progress: bool
     # Whether the path goes from small penalties to large ones: each fit begins where the last ended.
     _upwards = False
+
+    @property
+    def _patience(self) -> int:
+        """The number of rises of the error in a row that end the path."""
+        return RISES
 
     def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
         """Solve for one penalty, from scratch if ``carry`` is None."""
@@ -109,14 +116,12 @@ class OrdinalCompleter(MatrixCompleter):
         self, observations: Observations, levels: Levels, frame: Frame
     ) -> tuple[float, Any]:
         """The penalty, and where to begin: as given, or the best on held-out entries."""
-        self.path_: list[PathPoint] = []
         if self.penalty != "auto":
-            return check_real("penalty", self.penalty, "above 0", lambda v: v > 0), None
-        if len(observations) < 2:
-            raise InputError(
-                "choosing the penalty takes at least 2 entries, one of them to hold out; got 1. "
-                "Give a penalty."
-            )
+            allowed = f'"auto" or at least {_SMALLEST_PENALTY:g}'
+            penalty = check_real("penalty", self.penalty, allowed, lambda v: v >= _SMALLEST_PENALTY)
+            self.path_: list[PathPoint] = []
+            return penalty, None
+        path = []
         rng = np.random.default_rng(frame.seed)
         parts = observations.split(_VALIDATION_SHARE, rng)
         train = _numbered(parts[0], levels)
@@ -130,17 +135,17 @@ class OrdinalCompleter(MatrixCompleter):
                 carry = solution.carry
                 posterior = OrdinalPosterior(solution.scorers, levels.values)
                 training, error = (_error(posterior, part, frame.workers) for part in parts)
-                self.path_.append(_point(penalty, solution, training, error))
+                path.append(_point(penalty, solution, training, error))
                 tell(number, len(penalties), f"error {error:.4f}")
                 rises = rises + 1 if error > best else 0
                 if error < best:
                     best, chosen, best_carry = error, penalty, carry
-                if rises == RISES:
+                if rises == self._patience:
                     break
+        self.path_ = path
         return chosen, best_carry
 
-    def predict_interval(self, *_: Any, **__: Any) -> Any:
-        """Refuse: margins are no probabilities."""
+    def _check_intervals(self) -> None:
         raise NotSupportedError(
             f"{type(self).__name__} predicts by margins, which say nothing about how likely a level "
             "is, so it has no intervals. GASR and BPMF have them."

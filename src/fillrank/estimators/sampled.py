@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from fillrank.data.checks import check_whole
 from fillrank.data.observations import Observations
@@ -151,4 +152,5 @@ class SampledCompleter(MatrixCompleter):
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of identified quantities, with a verdict."""
+        check_is_fitted(self)
         return diagnose_run(self._recorder, self.rank_)

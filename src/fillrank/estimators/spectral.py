@@ -239,8 +239,8 @@ class SpectralCompleter(MatrixCompleter):
                 ConvergenceWarning,
             )
 
-    def predict_interval(self, *_: Any, **__: Any) -> Any:
-        """Refuse: a single best matrix says nothing about how sure it is."""
+    def _check_intervals(self) -> None:
+        # A single best matrix says nothing about how sure it is.
         raise NotSupportedError(
             f"{type(self).__name__} has no posterior, so no intervals. GASR has them."
         )

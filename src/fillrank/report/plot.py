@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fillrank.data.observations import Observations
-from fillrank.errors import InputError
+from fillrank.errors import InputError, NotSupportedError
 from fillrank.report.style import (
     ACCENT,
     FAINT,
@@ -40,6 +40,15 @@ _MOST_POINTS = 3000
 _BARS = 40
 
 
+def _check_draws(model: Any) -> None:
+    """Refuse a method without a posterior of the signal."""
+    if "residual_variance" not in model.history_:
+        raise NotSupportedError(
+            f"this plot shows draws of the signal, and {type(model).__name__} has none; GASR and BPMF "
+            "have."
+        )
+
+
 def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     """Singular values of the low-rank part, and the level at which noise would hide them.
 
@@ -48,7 +57,7 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    model : fitted GASR
+    model : fitted GASR or BPMF
     ax : matplotlib axes, optional
 
     Returns
@@ -63,6 +72,7 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     >>> fr.plot.spectrum(model).get_title(loc="left")
     '2 factors stand above the noise'
     """
+    _check_draws(model)
     ax = axes_or_new(ax)
     means = model.singular_values_
     draws = model.posterior_.units.scale * model._recorder.spectra.reshape(-1, means.size)
@@ -127,13 +137,14 @@ def trace(model: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    model : fitted GASR
+    model : fitted GASR or BPMF
     ax : matplotlib axes, optional
 
     Returns
     -------
     matplotlib axes
     """
+    _check_draws(model)
     ax = axes_or_new(ax)
     residual = np.sqrt(model.history_["residual_variance"])
     n_chains, n_sweeps = residual.shape

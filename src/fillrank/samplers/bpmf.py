@@ -38,7 +38,7 @@ from fillrank.kernels.workers import Workers
 from fillrank.samplers.draw import Draw
 from fillrank.samplers.state import SMALLEST_NOISE, Data, Start
 
-# The authors' start: small random factors. Beside a guess, those that it lacks start smaller yet.
+# Small random factors. Beside a guess, those that it lacks start smaller yet.
 _FIRST_SD, _SPARE_SD = 0.1, 0.01
 
 
@@ -95,7 +95,7 @@ def init(
     dtype: np.dtype,
     rng: np.random.Generator,
 ) -> State:
-    """The authors' start: small random factors."""
+    """A start at small random factors."""
     left, right = (_FIRST_SD * rng.standard_normal((n, rank)).astype(dtype) for n in shape)
     return _state(left, right, noise_variance)
 

@@ -29,6 +29,8 @@ from fillrank.solvers.margin import MarginFit
 from fillrank.solvers.margin_saddles import with_new_components
 
 _FIRST_SD = 0.1
+# A new row is a small convex problem: it is solved well.
+_NEW_ROW = Limits(max_rank=1, max_iterations=500, tolerance=1e-6)
 
 
 def _first_thresholds(n_rows: int, n_levels: int) -> np.ndarray:
@@ -251,7 +253,15 @@ def _descend(
     return found._replace(objectives=objectives), grown
 
 
-def fit_rows(
+def best_thresholds(
+    entries: Entries, n_levels: int, limits: Limits, workers: Workers
+) -> np.ndarray:
+    """The thresholds that minimise J where all scores are 0."""
+    n_columns = int(entries.indices.max(initial=0)) + 1
+    return _together(entries, np.zeros((n_columns, 1)), n_levels, 1.0, limits, workers).thresholds
+
+
+def _together(
     entries: Entries,
     right: np.ndarray,
     n_levels: int,
@@ -259,10 +269,7 @@ def fit_rows(
     limits: Limits,
     workers: Workers,
 ) -> Scorer:
-    """Factors and thresholds of new rows, given V: their part of J at its minimum.
-
-    Rows without entries have the factor 0, and the mean thresholds of the other new rows.
-    """
+    """Factors and thresholds of all rows, given V, by one descent."""
     n_rows = entries.pointers.size - 1
     U, thresholds = np.zeros((n_rows, right.shape[1])), _first_thresholds(n_rows, n_levels)
     shapes = (U.shape, thresholds.shape)
@@ -270,3 +277,22 @@ def fit_rows(
     unit = _steepest(entries, n_levels)
     found = _minimise(problem, _joined(U, thresholds), unit, limits)
     return _tidied(problem.scorer(found.x), _is_empty(entries))
+
+
+def fit_rows(entries: Entries, fitted: Scorer, penalty: float, workers: Workers) -> Scorer:
+    """Factors and thresholds of new rows, given V: their part of J at its minimum.
+
+    Each row is solved by itself: it must not depend on which others come along. Rows without entries
+    have the factor 0 and the mean thresholds of the rows that were fitted.
+    """
+    V, n_levels = fitted.right, fitted.thresholds.shape[1] + 1
+    n_rows = entries.pointers.size - 1
+    U = np.zeros((n_rows, V.shape[1]))
+    thresholds = np.tile(fitted.thresholds.mean(axis=0), (n_rows, 1))
+    for i in np.flatnonzero(~_is_empty(entries)):
+        part = slice(entries.pointers[i], entries.pointers[i + 1])
+        values = entries.values[part]
+        row = Entries(np.array([0, values.size]), entries.indices[part], values)
+        alone = _together(row, V, n_levels, penalty, _NEW_ROW, workers)
+        U[i], thresholds[i] = alone.left[0], alone.thresholds[0]
+    return Scorer(U, V, thresholds)

@@ -5,10 +5,11 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import svds
 
 from fillrank.kernels.max_margin import slopes
+from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Limits
-from fillrank.solvers.m3f import fit_rows
+from fillrank.solvers.m3f import best_thresholds
 
 # Shares of the largest penalty, in powers of ten, and the number of penalties: steps of an eighth of a
 # decade, as the authors of both methods have them.
@@ -20,8 +21,8 @@ _THRESHOLDS = Limits(max_rank=1, max_iterations=200, tolerance=1e-4)
 def largest_penalty(data: Data, n_levels: int, workers: Workers) -> float:
     """||G||_2 of M3F at scores of 0 and the best thresholds: from this penalty on, that is optimal."""
     m, n = data.shape
-    alone = fit_rows(data.rows, np.zeros((n, 1)), n_levels, 1.0, _THRESHOLDS, workers)
-    G = slopes(data.rows, alone, workers)
+    thresholds = best_thresholds(data.rows, n_levels, _THRESHOLDS, workers)
+    G = slopes(data.rows, Scorer(np.zeros((m, 1)), np.zeros((n, 1)), thresholds), workers)
     size = float(np.linalg.norm(G.values))
     if min(m, n) < 2 or size < 1e-9:  # svds takes neither
         return size or 1.0
