@@ -64,7 +64,7 @@ _FACTORS = {
     "bound of another level": Bug(svm_descent, "_one_pass", "C * (1.0 - column.levels[t])", "-C"),
     "corners not sorted": Bug(svm_descent, "_put_corners", "out[p - 1] > place", "False"),
     "own share left in the rest": Bug(svm_descent, "_one_pass", "+ h * old", ""),
-    "a step of the wrong size": Bug(svm_descent, "_fill", "variance * _dot", "0.3 * _dot"),
+    "a step of the wrong size": Bug(svm_descent, "_fill", "variance * dot", "0.3 * dot"),
 }
 _DUALS = {
     "no variance at the start": Bug(svm_descent, "fit_columns", "-variance * own[t]", "-own[t]"),

@@ -46,7 +46,8 @@ def direction_of(r, level):
 
 
 @njit(fastmath=REASSOCIATE)
-def _dot(a, b):
+def dot(a, b):
+    """a . b."""
     x = 0.0
     for k in range(a.size):
         x += a[k] * b[k]
@@ -67,7 +68,7 @@ def _row_gradients(entries, scorer, out, start, stop):
         loss = 0.0
         for t in range(entries.pointers[i], entries.pointers[i + 1]):
             factor = scorer.right[entries.indices[t]]
-            x = _dot(scorer.left[i], factor)
+            x = dot(scorer.left[i], factor)
             G = 0.0
             for r in range(thresholds.size):
                 T = direction_of(r, entries.values[t])
@@ -95,7 +96,7 @@ def _column_gradients(columns, scorer, d_right, start, stop):
     for j in range(start, stop):
         for t in range(columns.pointers[j], columns.pointers[j + 1]):
             i = columns.indices[t]
-            x = _dot(scorer.right[j], scorer.left[i])
+            x = dot(scorer.right[j], scorer.left[i])
             G = _slope_of(columns.values[t], x, scorer.thresholds[i])
             _subtract_multiple(d_right[j], G, scorer.left[i])
 
@@ -104,7 +105,7 @@ def _column_gradients(columns, scorer, d_right, start, stop):
 def _slopes(entries, scorer, out, start, stop):
     for i in range(start, stop):
         for t in range(entries.pointers[i], entries.pointers[i + 1]):
-            x = _dot(scorer.left[i], scorer.right[entries.indices[t]])
+            x = dot(scorer.left[i], scorer.right[entries.indices[t]])
             out[t] = _slope_of(entries.values[t], x, scorer.thresholds[i])
 
 

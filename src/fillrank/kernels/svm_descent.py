@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 
 from fillrank.kernels.gaussian_rows import REASSOCIATE, longest_row
+from fillrank.kernels.max_margin import dot
 
 # Passes over a column, and the change of a score, as a share of ell, that ends them sooner. More
 # passes do not pay: the features that the column is fitted to move on in the next step.
@@ -55,14 +56,6 @@ def _best_dual(rest, h, lowest, C, corners):
 
 
 @njit(fastmath=REASSOCIATE)
-def _dot(a, b):
-    s = 0.0
-    for k in range(a.size):
-        s += a[k] * b[k]
-    return s
-
-
-@njit(fastmath=REASSOCIATE)
 def _add(a, step, b):
     for k in range(a.size):
         a[k] += step * b[k]
@@ -82,16 +75,16 @@ def _fill(column, indices, scorer, ell, variance):
     for t in range(indices.size):
         psi = scorer.left[indices[t]]
         column.psi[t] = psi
-        column.h[t] = variance * _dot(psi, psi)
+        column.h[t] = variance * dot(psi, psi)
         _put_corners(column.levels[t], scorer.thresholds[indices[t]], ell, column.corners[t])
 
 
 @njit
 def _primal(w, column, C, variance):
     """P(w), up to a constant: max(0, c - x) is max(0, x - c) - x + c."""
-    value = 0.5 * _dot(w, w) / variance
+    value = 0.5 * dot(w, w) / variance
     for t in range(column.levels.size):
-        x = _dot(w, column.psi[t])
+        x = dot(w, column.psi[t])
         phi = (1.0 - column.levels[t]) * x
         for place in column.corners[t]:
             phi += max(0.0, x - place)
@@ -107,7 +100,7 @@ def _one_pass(w, duals, column, C, variance):
         h, old = column.h[t], duals[t]
         if h == 0.0:
             continue
-        rest = _dot(w, column.psi[t]) + h * old
+        rest = dot(w, column.psi[t]) + h * old
         duals[t] = _best_dual(rest, h, C * (1.0 - column.levels[t]), C, column.corners[t])
         _add(w, variance * (old - duals[t]), column.psi[t])
         largest = max(largest, h * abs(duals[t] - old))
