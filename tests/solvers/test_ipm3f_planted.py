@@ -35,7 +35,9 @@ def _uncompiled(monkeypatch):
 
 
 _OBJECTIVE = {
-    "side of a threshold": Bug(hinge_rows, "hinge_losses", "<= r + 1", "<= r"),
+    "side of a threshold": Bug(
+        hinge_rows, "hinge_losses", "direction_of(r,", "direction_of(r - 1,"
+    ),
     "margin left out": Bug(hinge_rows, "hinge_losses", "ell - T *", "-T *"),
     "entropy of one side": Bug(solver, "objective", "+ xlogy(1.0 - psi, 1.0 - psi)", ""),
     "KL without its normaliser": Bug(solver, "_stick_divergence", "- betaln(a, b)", ""),

@@ -21,27 +21,15 @@ from fillrank.draws.normal import normal
 
 
 @njit
-def _bartlett(stream, D, degrees):
-    """A, lower triangular: A A^T ~ Wishart(I, degrees)."""
+def wishart_root(stream, D, degrees):
+    """A, D x D and lower triangular: A A^T ~ Wishart(I, degrees).
+
+    With any root L of W = L L^T, L A is a root of a draw from Wishart(W, degrees). Products with it and
+    with its inverse serve wherever Lam would, and keep twice the digits.
+    """
     A = np.zeros((D, D))
     for i in range(D):
         for j in range(i):
             A[i, j] = normal(stream)
         A[i, i] = math.sqrt(gamma(stream, 0.5 * (degrees - i), 0.5))
     return A
-
-
-@njit
-def wishart_factor(stream, factor, degrees):
-    """T = L A, lower triangular: T T^T ~ Wishart(L L^T, degrees), where L is the ``factor``.
-
-    Products with T, T^T and their inverses serve wherever Lam would, and keep twice the digits.
-    """
-    D = factor.shape[0]
-    A = _bartlett(stream, D, degrees)
-    T = np.zeros((D, D))
-    for i in range(D):
-        for k in range(i + 1):
-            for j in range(k + 1):
-                T[i, j] += factor[i, k] * A[k, j]
-    return T

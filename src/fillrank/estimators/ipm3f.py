@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -10,14 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from fillrank.data.checks import check_whole
 from fillrank.data.entries import Entries
-from fillrank.data.observations import Observations
 from fillrank.draws.streams import chain_key
 from fillrank.errors import ConvergenceWarning, NotSupportedError
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
-from fillrank.estimators.warn import warn_user
+from fillrank.estimators.warn import warn_unconverged, warn_user, why_not_to_trust
 from fillrank.kernels.ordinal import Scorer
-from fillrank.posterior.diagnostics import Diagnostics, complaint, diagnose_run
+from fillrank.kernels.workers import Workers
+from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.run.chains import Chain, Sampler
 from fillrank.run.loop import Outcome, Plan, execute
 from fillrank.samplers import ipm3f as gibbs
@@ -29,7 +30,7 @@ from fillrank.solvers.fit import Limits
 _TRIAL_SWEEPS = 40
 _BURN_IN = 20
 # Sweeps over a new row under each kept draw: it begins without features.
-_NEW_ROW_SWEEPS = 10
+_NEW_ROW_SWEEPS, _NEW_ROW_SEED = 10, 0
 
 
 class IPM3F(OrdinalCompleter):
@@ -120,18 +121,18 @@ class IPM3F(OrdinalCompleter):
     # From large penalties the features that rows share never come back.
     _upwards = True
 
-    def _limits(self, observations: Observations) -> Limits:
+    def _limits(self) -> Limits:
         check_choice("inference", self.inference, ("variational", "gibbs"))
         if self.inference == "gibbs":
             most = check_whole("n_sweeps", self.n_sweeps, 1)
             if self.burn_in != "auto":
                 check_whole("burn_in", self.burn_in, 0, most - 1)
-        return super()._limits(observations)
+        return super()._limits()
 
     @property
-    def _patience(self) -> int:
+    def _patience(self) -> float:
         # Errors of short chains are noisy: three rises in a row may mean nothing.
-        return 1000 if self.inference == "gibbs" else super()._patience
+        return math.inf if self.inference == "gibbs" else super()._patience
 
     def _burn_in(self) -> int:
         return min(_BURN_IN, self.n_sweeps // 2) if self.burn_in == "auto" else self.burn_in
@@ -182,20 +183,20 @@ class IPM3F(OrdinalCompleter):
         rank = float(np.mean([scorer.left.shape[1] for scorer in scorers]))
         return Solution(scorers, rank, outcome, outcome.n_sweeps, not outcome.interrupted)
 
-    def _new_rows(self, entries: Entries, frame: Frame) -> list[Scorer]:
+    def _new_rows(self, entries: Entries, workers: Workers) -> list[Scorer]:
         if self.inference == "gibbs":
             kept = enumerate(self.posterior_.scorers)
-            return [self._sample_rows(entries, scorer, t, frame) for t, scorer in kept]
+            return [self._sample_rows(entries, scorer, t, workers) for t, scorer in kept]
         hyper = variational.usual_hyper(1.0 / self.penalty_)
-        return [variational.fit_rows(entries, self._state, hyper, frame.workers)]
+        return [variational.fit_rows(entries, self._state, hyper, workers)]
 
-    def _sample_rows(self, entries: Entries, kept: Scorer, t: int, frame: Frame) -> Scorer:
+    def _sample_rows(self, entries: Entries, kept: Scorer, t: int, workers: Workers) -> Scorer:
         """New rows under the t-th kept draw."""
-        hyper = self._hyper(self.penalty_, frame.n_levels)
+        hyper = self._hyper(self.penalty_, self.levels_.size)
         state = gibbs.State(kept.left, kept.right, kept.thresholds, sweep=0)
         new = gibbs.init_rows(entries.pointers.size - 1, state, hyper)
-        # Chain 0 was the fit's.
-        sampling = gibbs.Frame(hyper, chain_key(frame.seed, 1 + t), frame.workers)
+        # A stream of its own for each draw; the same rows get the same answer every time.
+        sampling = gibbs.Frame(hyper, chain_key(_NEW_ROW_SEED, t), workers)
         for _ in range(_NEW_ROW_SWEEPS):
             new = gibbs.sweep_rows(new, entries, state, sampling)
         return Scorer(new.Z, kept.right, new.thresholds)
@@ -208,11 +209,7 @@ class IPM3F(OrdinalCompleter):
         self.history_ = {"objective": np.array(fit.objectives)}
         self.stop_reason_ = fit.reason
         if not fit.converged:
-            warn_user(
-                f"IPM3F has not converged: {fit.reason}. Raise max_iterations, or tolerance if that "
-                "is good enough.",
-                ConvergenceWarning,
-            )
+            warn_unconverged(self, fit.reason)
 
     def _keep_run(self, outcome: Outcome) -> None:
         self._recorder = outcome.recorder
@@ -220,15 +217,8 @@ class IPM3F(OrdinalCompleter):
         self.stop_reason_ = outcome.stop_reason
         self.n_sweeps_ = outcome.n_sweeps
         self.interrupted_ = outcome.interrupted
-        if outcome.interrupted:
-            kept = len(outcome.recorder.draws)
-            warn_user(f"Fit {outcome.stop_reason}; {kept} draws are kept.", ConvergenceWarning)
-        elif wrong := complaint(outcome.recorder.probes):
-            warn_user(
-                f"The run is too short to be trusted: {wrong}. Set n_sweeps above the "
-                f"{outcome.n_sweeps} of this run.",
-                ConvergenceWarning,
-            )
+        if message := why_not_to_trust(outcome):
+            warn_user(message, ConvergenceWarning)
 
     def predict_mean(self, rows: Any, columns: Any) -> np.ndarray:
         """Means over the draws of the predicted levels, by names; for ``inference="gibbs"``."""

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from fillrank.data.entries import Entries
-from fillrank.errors import ConvergenceWarning
 from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
-from fillrank.estimators.warn import warn_user
+from fillrank.estimators.warn import warn_unconverged
 from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.spectrum import singular_values
+from fillrank.kernels.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.m3f import first_scorer, fit_rows, m3f
 from fillrank.solvers.margin import MarginFit
@@ -106,8 +106,8 @@ class M3F(OrdinalCompleter):
         rng = np.random.default_rng(frame.seed)
         return first_scorer(data.shape, frame.n_levels, frame.limits.max_rank, rng)
 
-    def _new_rows(self, entries: Entries, frame: Frame) -> list[Scorer]:
-        return [fit_rows(entries, self.posterior_.scorers[0], self.penalty_, frame.workers)]
+    def _new_rows(self, entries: Entries, workers: Workers) -> list[Scorer]:
+        return [fit_rows(entries, self.posterior_.scorers[0], self.penalty_, workers)]
 
     def _keep(self, solution: Solution) -> None:
         fit: MarginFit = solution.carry
@@ -116,8 +116,4 @@ class M3F(OrdinalCompleter):
         self.violation_ = fit.violation
         self.stop_reason_ = fit.reason
         if not fit.converged:
-            warn_user(
-                f"M3F has not converged: {fit.reason}. Raise max_iterations, or tolerance if that is "
-                "good enough.",
-                ConvergenceWarning,
-            )
+            warn_unconverged(self, fit.reason)

@@ -68,7 +68,7 @@ class OrdinalCompleter(MatrixCompleter):
     _upwards = False
 
     @property
-    def _patience(self) -> int:
+    def _patience(self) -> float:
         """The number of rises of the error in a row that end the path."""
         return RISES
 
@@ -80,7 +80,7 @@ class OrdinalCompleter(MatrixCompleter):
         """Solve well enough to compare penalties."""
         return self._solve(data, penalty, frame, carry)
 
-    def _new_rows(self, entries: Entries, frame: Frame) -> list[Scorer]:
+    def _new_rows(self, entries: Entries, workers: Workers) -> list[Scorer]:
         """Scorers of rows that were not there at fit, given their numbers of levels."""
         raise NotImplementedError
 
@@ -89,7 +89,7 @@ class OrdinalCompleter(MatrixCompleter):
         raise NotImplementedError
 
     def _fit(self, observations: Observations) -> None:
-        limits = self._limits(observations)
+        limits = self._limits()
         levels = find_levels(observations, self.levels)
         seed = seed_from(self.random_state)
         with one_blas_thread(), self._workers() as workers:
@@ -103,7 +103,7 @@ class OrdinalCompleter(MatrixCompleter):
         self.posterior_ = OrdinalPosterior(solution.scorers, levels.values)
         self._keep(solution)
 
-    def _limits(self, observations: Observations) -> Limits:
+    def _limits(self) -> Limits:
         if self.n_threads is not None:
             check_whole("n_threads", self.n_threads, 1)
         return Limits(
@@ -155,9 +155,7 @@ class OrdinalCompleter(MatrixCompleter):
         levels = Levels(self.levels_)
         numbered = levels.numbered(entries)._replace(indices=columns[entries.indices])
         with self._workers() as workers:
-            limits = Limits(self.max_rank, self.max_iterations, self.tolerance)
-            frame = Frame(levels.size, limits, workers, seed_from(0))
-            scorers = self._new_rows(numbered, frame)
+            scorers = self._new_rows(numbered, workers)
         rows = np.arange(entries.pointers.size - 1)
         return OrdinalPosterior(scorers, levels.values).block(rows, columns)
 

@@ -13,10 +13,10 @@ from fillrank.data.standard import standardise
 from fillrank.errors import ConvergenceWarning
 from fillrank.estimators.base import MatrixCompleter, one_blas_thread
 from fillrank.estimators.checks import check_choice, check_value_range, seed_from
-from fillrank.estimators.warn import warn_user
+from fillrank.estimators.warn import warn_user, why_not_to_trust
 from fillrank.kernels.compiled import must_compile
 from fillrank.kernels.workers import Workers
-from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, complaint, diagnose_run
+from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, diagnose_run
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.posterior.rank import most_probable, rank_probabilities
 from fillrank.run.chains import Chain, Sampler
@@ -130,18 +130,10 @@ class SampledCompleter(MatrixCompleter):
     def _warn(self, outcome: Outcome) -> None:
         """Say so if the run cannot be trusted."""
         kept = len(outcome.recorder.draws)
-        if outcome.interrupted:
-            message = f"Fit {outcome.stop_reason}; {kept} draws are kept."
-        elif not self._judged:
-            return
-        elif wrong := complaint(outcome.recorder.probes):
-            message = (
-                f"The run is too short to be trusted: {wrong}. Set n_sweeps above the "
-                f"{outcome.n_sweeps} of this run."
-            )
-            if self.n_chains == 1:
+        if message := why_not_to_trust(outcome, self._judged):
+            if self.n_chains == 1 and not outcome.interrupted:
                 message += " With n_chains=2, diagnostics() judges by the agreement of chains."
-        elif kept < SMALLEST_ESS:
+        elif self._judged and kept < SMALLEST_ESS:
             message = (
                 f"Only {kept} draws of a table of this size are kept in memory: intervals will be "
                 "too narrow. Lower max_rank, or fit a part of the rows."

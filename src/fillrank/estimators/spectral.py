@@ -12,10 +12,10 @@ from fillrank.data.checks import check_real, check_whole
 from fillrank.data.entries import Entries
 from fillrank.data.observations import Observations
 from fillrank.data.standard import location_and_scale
-from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError
+from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.base import MatrixCompleter, one_blas_thread
 from fillrank.estimators.checks import EFFECTS, check_choice, check_value_range, seed_from
-from fillrank.estimators.warn import warn_user
+from fillrank.estimators.warn import warn_unconverged
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.run.progress import progress_for
@@ -233,11 +233,7 @@ class SpectralCompleter(MatrixCompleter):
         self.violation_ = fit.violation
         self.stop_reason_ = fit.reason
         if not fit.converged:
-            warn_user(
-                f"{type(self).__name__} has not converged: {fit.reason}. Raise max_iterations, or "
-                "tolerance if that is good enough.",
-                ConvergenceWarning,
-            )
+            warn_unconverged(self, fit.reason)
 
     def _check_intervals(self) -> None:
         # A single best matrix says nothing about how sure it is.

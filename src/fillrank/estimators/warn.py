@@ -4,6 +4,10 @@ import sys
 import warnings
 from pathlib import Path
 
+from fillrank.errors import ConvergenceWarning
+from fillrank.posterior.diagnostics import complaint
+from fillrank.run.loop import Outcome
+
 _PACKAGE = str(Path(__file__).parents[1])
 
 
@@ -13,3 +17,24 @@ def warn_user(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def warn_unconverged(method: object, reason: str) -> None:
+    """Say that a solver stopped before its certificate was good."""
+    warn_user(
+        f"{type(method).__name__} has not converged: {reason}. Raise max_iterations, or tolerance if "
+        "that is good enough.",
+        ConvergenceWarning,
+    )
+
+
+def why_not_to_trust(outcome: Outcome, judged: bool = True) -> str:
+    """What a user should know of a run that was cut short or is too short; empty if nothing."""
+    if outcome.interrupted:
+        return f"Fit {outcome.stop_reason}; {len(outcome.recorder.draws)} draws are kept."
+    if judged and (wrong := complaint(outcome.recorder.probes)):
+        return (
+            f"The run is too short to be trusted: {wrong}. Set n_sweeps above the "
+            f"{outcome.n_sweeps} of this run."
+        )
+    return ""

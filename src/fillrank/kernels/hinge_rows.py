@@ -23,6 +23,7 @@ from fillrank.kernels.hinge_pieces import (
     slope_at_zero,
     solve,
 )
+from fillrank.kernels.max_margin import direction_of
 from fillrank.kernels.ordinal import score_at
 
 
@@ -144,6 +145,6 @@ def hinge_losses(entries, scorer, ell, losses, start, stop):
         for t in range(entries.pointers[i], entries.pointers[i + 1]):
             x = score_at(scorer, i, entries.indices[t])
             for r in range(scorer.thresholds.shape[1]):
-                T = 1.0 if entries.values[t] <= r + 1 else -1.0
+                T = direction_of(r, entries.values[t])
                 loss += max(0.0, ell - T * (scorer.thresholds[i, r] - x))
         losses[i] = loss

@@ -30,7 +30,7 @@ from fillrank.draws import streams
 from fillrank.draws.gamma import gamma as draw_gamma
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import seek, start_stream
-from fillrank.draws.wishart import wishart_factor
+from fillrank.draws.wishart import wishart_root
 from fillrank.kernels.gaussian_rows import Address, Prior, gaussian_rows
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
 from fillrank.kernels.spectrum import singular_values
@@ -119,14 +119,14 @@ def _state(left: np.ndarray, right: np.ndarray, noise_variance: float) -> State:
 
 @njit(cache=True)
 def _standard_law(address, rank, degrees):
-    """(T, z): a factor of a Wishart(I, degrees) draw, and standard normals."""
+    """(A, z): a root of a Wishart(I, degrees) draw, and standard normals."""
     stream = start_stream(address.key, address.sweep, address.purpose)
-    T = wishart_factor(stream, np.eye(rank), degrees)
+    A = wishart_root(stream, rank, degrees)
     z = np.empty(rank)
     for k in range(rank):
         seek(stream, 1, k)
         z[k] = normal(stream)
-    return T, z
+    return A, z
 
 
 def draw_law(vectors: np.ndarray, prior: Hyperprior, address: Address) -> Law:
