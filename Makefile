@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow lint bench clean
+.PHONY: setup demo test test-slow test-browser lint bench clean
 
 setup: .venv/installed
 
@@ -23,6 +23,17 @@ test: setup
 test-slow: setup
 	find src -name "*.nb[ic]" -delete
 	$(BIN)/python -m pytest -m slow -n 2
+
+# Chromium and its driver belong to the system: they are installed only where they are not there.
+test-browser: setup
+	@if ! command -v chromedriver >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq chromium chromium-driver; \
+	  else \
+	    echo "Install Chromium and its driver first: apt-get install chromium chromium-driver" >&2; exit 2; \
+	  fi; \
+	fi
+	FILLRANK_BROWSER=required $(BIN)/python -m pytest -m browser tests/browser
 
 # The figures of docs/, some hours; DATA is a folder with ml-1m and ml-100k as published.
 bench: setup
@@ -45,6 +56,11 @@ bench: setup
 	$(BIN)/python benchmarks/bpmf.py mixing --data $(DATA)/ml-1m
 	$(BIN)/python benchmarks/ordinal.py ml-1m --data $(DATA)/ml-1m
 	$(BIN)/python benchmarks/ordinal.py ml-100k --data $(DATA)/ml-100k
+	$(BIN)/python benchmarks/model_files.py --data $(DATA)/ml-1m
+	$(BIN)/python benchmarks/recommend.py --data $(DATA)/ml-1m
+	$(BIN)/python benchmarks/fold_in.py synthetic
+	$(BIN)/python benchmarks/fold_in.py ratings --data $(DATA)/ml-100k
+	$(BIN)/python benchmarks/imputation.py
 
 lint: setup
 	$(BIN)/ruff check .

@@ -17,7 +17,7 @@ from arviz_stats.base import array_stats
 import fillrank as fr
 from fillrank.data.standard import standardise
 from fillrank.draws.streams import chain_key
-from fillrank.estimators.base import one_blas_thread
+from fillrank.estimators.threads import one_blas_thread
 from fillrank.kernels.workers import Workers
 from fillrank.samplers import bpmf
 from fillrank.samplers.state import Data

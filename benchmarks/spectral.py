@@ -15,7 +15,7 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.data.standard import standardise
-from fillrank.estimators.base import one_blas_thread
+from fillrank.estimators.threads import one_blas_thread
 from fillrank.kernels.products import product, residual
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.state import Data

@@ -1,8 +1,12 @@
 """The pictures of the README and the docs, from real runs: python docs/make_pictures.py"""
 
+import shutil
+import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 import fillrank as fr
@@ -50,7 +54,33 @@ def spectrum():
     fr.plot.spectrum(model).figure.savefig(IMAGES / "spectrum.png", dpi=110)
 
 
+def report():
+    """The upper part of the report on the demo's table, as a browser shows it; needs Chromium."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        raise SystemExit("report.png needs chromium or google-chrome: install one of them.")
+    weather = generate_weather()
+    stations = [f"station {i:03d}" for i in range(1, len(weather.read) + 1)]
+    days = [f"day {j}" for j in range(1, weather.read.shape[1] + 1)]
+    data = fr.Observations.of(pd.DataFrame(weather.read, stations, days))
+    train, test = data.split(0.1, random_state=0)
+    model = fr.GASR(random_state=0, progress=False).fit(train)
+    with TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        fr.report(model, page, test=test, title="Temperatures of 300 stations")
+        options = (
+            "--headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --disable-sync"
+        )
+        quiet = "--disable-quic --disable-background-networking --disable-component-update"
+        subprocess.run(
+            [browser, *options.split(), *quiet.split(), f"--user-data-dir={folder}/profile",
+             "--window-size=1160,1560", f"--screenshot={IMAGES / 'report.png'}", page.as_uri()],
+            check=True,
+        )  # fmt: skip
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     overview()
     spectrum()
+    report()

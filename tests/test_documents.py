@@ -1,5 +1,6 @@
 """What the README and the docs promise is there, and the README's example runs."""
 
+import doctest
 import re
 import warnings
 from pathlib import Path
@@ -41,3 +42,13 @@ def test_the_example_of_the_readme(tmp_path, monkeypatch):
         exec(example.group(1), names)
     assert names["filled"].shape == (20, 5)
     assert np.isfinite(names["filled"]).all()
+
+
+def test_the_examples_of_the_life_of_a_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = str(ROOT / "docs" / "life_of_a_model.md")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = doctest.testfile(page, module_relative=False, encoding="utf-8")
+    assert results.failed == 0
+    assert results.attempted > 20

@@ -3,24 +3,27 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fillrank.version import __version__
+
 if TYPE_CHECKING:
     from fillrank.data import datasets
     from fillrank.data.observations import Observations
     from fillrank.data.readers import read
     from fillrank.data.synthetic import synthetic
+    from fillrank.data.writers import write_parquet
     from fillrank.errors import ConvergenceWarning, FillrankError, UnitsWarning
     from fillrank.estimators.bpmf import BPMF
     from fillrank.estimators.gasr import GASR
     from fillrank.estimators.hasi import HASI
     from fillrank.estimators.ipm3f import IPM3F
+    from fillrank.estimators.keeping import load
     from fillrank.estimators.m3f import M3F
     from fillrank.estimators.relaxed_spectral import RelaxedSpectral
     from fillrank.estimators.score import score
     from fillrank.estimators.soft_impute import SoftImpute
     from fillrank.estimators.soft_impute_als import SoftImputeALS
+    from fillrank.estimators.splits import EntryKFold
     from fillrank.report import plot
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BPMF",
@@ -29,17 +32,21 @@ __all__ = [
     "IPM3F",
     "M3F",
     "ConvergenceWarning",
+    "EntryKFold",
     "FillrankError",
     "Observations",
     "RelaxedSpectral",
     "SoftImpute",
     "SoftImputeALS",
     "UnitsWarning",
+    "__version__",
     "datasets",
+    "load",
     "plot",
     "read",
     "score",
     "synthetic",
+    "write_parquet",
 ]
 
 # Names are fetched from their modules when they are first used: numba and scikit-learn take a second
@@ -48,6 +55,7 @@ _MODULES = {"datasets": "fillrank.data.datasets", "plot": "fillrank.report.plot"
 _HOMES = {
     "BPMF": "fillrank.estimators.bpmf",
     "ConvergenceWarning": "fillrank.errors",
+    "EntryKFold": "fillrank.estimators.splits",
     "FillrankError": "fillrank.errors",
     "GASR": "fillrank.estimators.gasr",
     "HASI": "fillrank.estimators.hasi",
@@ -58,9 +66,11 @@ _HOMES = {
     "SoftImpute": "fillrank.estimators.soft_impute",
     "SoftImputeALS": "fillrank.estimators.soft_impute_als",
     "UnitsWarning": "fillrank.errors",
+    "load": "fillrank.estimators.keeping",
     "read": "fillrank.data.readers",
     "score": "fillrank.estimators.score",
     "synthetic": "fillrank.data.synthetic",
+    "write_parquet": "fillrank.data.writers",
 }
 
 

@@ -1,8 +1,11 @@
+import warnings
+
 import numpy as np
 import pytest
 from result_files import cell, write_csv
 from typer.testing import CliRunner
 
+import fillrank as fr
 from fillrank.cli.main import app
 
 QUICK = ("--sweeps", "20", "--max-rank", "3")
@@ -13,6 +16,7 @@ class Ran:
 
     def __init__(self, result):
         self.code = result.exit_code
+        self.raw = result.stdout
         self.out, self.err = (" ".join(text.split()) for text in (result.stdout, result.stderr))
         self.exception = result.exception
 
@@ -22,8 +26,9 @@ def fillrank(tmp_path, monkeypatch):
     """Run the command line in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
-    def running(*arguments):
-        return Ran(CliRunner().invoke(app, [str(argument) for argument in arguments]))
+    def running(*arguments, stdin=None):
+        words = [str(argument) for argument in arguments]
+        return Ran(CliRunner().invoke(app, words, input=stdin))
 
     return running
 
@@ -32,6 +37,9 @@ def fillrank(tmp_path, monkeypatch):
 def complete(fillrank, monkeypatch):
     """Run a short ``fillrank complete``; its plots, which take longest, are left blank."""
     monkeypatch.setattr("fillrank.cli.job._save", lambda ax, path: path.touch())
+    monkeypatch.setattr(
+        "fillrank.cli.job.write_report", lambda job, model, held, path: path.touch()
+    )
     return lambda *arguments: fillrank("complete", *arguments, *QUICK)
 
 
@@ -69,3 +77,19 @@ def write_long(tmp_path, matrix):
         return write_csv(tmp_path / name, lines, delimiter)
 
     return writing
+
+
+@pytest.fixture
+def keep(tmp_path):
+    """Fit a table of the given path quickly, and keep the model."""
+
+    def keeping(table, name="model.fillrank", method="GASR", with_data=True, **settings):
+        usual = {"n_sweeps": 40, "max_rank": 2} if method == "GASR" else {"penalty": 1.0}
+        model = getattr(fr, method)(random_state=0, progress=False, **(usual | settings))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(fr.read(table))
+        model.save(tmp_path / name, with_data=with_data)
+        return model
+
+    return keeping

@@ -10,7 +10,7 @@ import fillrank as fr
 from fillrank.cli import job, output
 from fillrank.cli.tables import digits_for
 
-RESULTS = {"filled.csv", "intervals.csv", "spectrum.png", "trace.png", "summary.json"}
+RESULTS = set(output.RESULTS)
 
 
 def names_in(folder):

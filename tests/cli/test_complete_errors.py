@@ -3,22 +3,12 @@ import os
 
 import numpy as np
 import pytest
+from refusals import assert_refused
 from result_files import write_csv
 
 from fillrank.cli import output
 from fillrank.cli.output import staged
 from fillrank.errors import OutputError
-
-
-def assert_refused(ran, *words):
-    """It ended with code 2 and an error in words, not in a traceback."""
-    assert ran.code == 2, (ran.out, ran.err)
-    assert isinstance(ran.exception, SystemExit)
-    assert "Traceback" not in ran.err
-    assert "Error:" in ran.err
-    assert ran.out == ""
-    for word in words:
-        assert word in ran.err
 
 
 def long(tmp_path, *lines):
@@ -186,7 +176,7 @@ def test_bugs_are_not_hidden(complete, write_wide, tmp_path, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("fillrank.cli.job._measure", broken)
+    monkeypatch.setattr("fillrank.cli.job.measure", broken)
     assert isinstance(complete(write_wide()).exception, ZeroDivisionError)
     assert not (tmp_path / "table-filled").exists()
 

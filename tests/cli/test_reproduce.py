@@ -1,6 +1,7 @@
 import os
 
 import pytest
+from refusals import assert_refused
 from result_files import read_csv
 
 from fillrank.paper import table1, table2
@@ -21,14 +22,6 @@ def runs(monkeypatch):
 
     monkeypatch.setattr(table1, "run", run)
     return done
-
-
-def assert_refused(ran, *words):
-    assert ran.code == 2, (ran.out, ran.err)
-    assert "Traceback" not in ran.err
-    assert "Error:" in ran.err
-    for word in words:
-        assert word in ran.err
 
 
 def test_a_table_is_made_shown_and_made_again_from_its_results(fillrank, tmp_path, runs):

@@ -197,7 +197,7 @@ def test_names_of_arrays_are_paths():
         (Any, (1,)),
         (Any, [[1]]),
         (Any, np.zeros(1)),
-        (Any, np.random.default_rng(1)),
+        pytest.param(Any, np.random.default_rng(1), id="Any-generator"),
         (Any, b"a"),
     ],
     ids=repr,

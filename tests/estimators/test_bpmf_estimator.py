@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from quick_fits import SHORT, table
+from quick_fits import REFUSED_CHECKS, SHORT, table
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -19,13 +19,7 @@ def quick(**changes):
     return fr.BPMF(**(SHORT | {"max_rank": 3} | changes))
 
 
-_EXPECTED = {
-    "check_estimator_sparse_array": "predict(X) is a matrix",
-    "check_estimator_sparse_matrix": "predict(X) is a matrix",
-}
-
-
-@parametrize_with_checks([quick()], expected_failed_checks=lambda _: _EXPECTED)
+@parametrize_with_checks([quick()], expected_failed_checks=lambda _: REFUSED_CHECKS)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

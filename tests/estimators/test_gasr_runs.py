@@ -12,7 +12,7 @@ import fillrank as fr
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.estimators import sampled
 from fillrank.run import loop, recorder
-from fillrank.run.loop import execute
+from fillrank.run.loop import begin
 from fillrank.samplers import gasr
 from fillrank.samplers.draw import Draw
 
@@ -89,7 +89,7 @@ def test_chains():
 def test_chains_share_neither_start_nor_stream(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        sampled, "execute", lambda chains, *rest: seen.extend(chains) or execute(chains, *rest)
+        sampled, "begin", lambda chains, *rest: seen.extend(chains) or begin(chains, *rest)
     )
     quick(n_chains=3).fit(X)
     assert len({int(chain.frame.key) for chain in seen}) == 3
@@ -99,8 +99,8 @@ def test_chains_share_neither_start_nor_stream(monkeypatch):
 def test_chains_that_disagree_have_not_converged():
     model = quick(n_sweeps=200, n_chains=2).fit(X)
     assert model.diagnostics().converged
-    apart = np.array([[0.0], [10.0]])
-    model._recorder._probes = [probes + apart for probes in model._recorder._probes]
+    apart = np.array([0.0, 10.0])[:, None, None]
+    model.traces_ = model.traces_._replace(probes=model.traces_.probes + apart)
     assert model.diagnostics().rhat["prediction (median)"] > 1.5
     assert not model.diagnostics().converged
 

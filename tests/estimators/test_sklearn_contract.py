@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from quick_fits import quick, table
+from quick_fits import REFUSED_CHECKS, quick, table
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -14,16 +14,8 @@ import fillrank as fr
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 
-# The check wants one number per row from predict(X). A completed matrix has one per cell; that is what
-# predict gives for a table, sparse or dense.
-ONE_PREDICTION_A_ROW = "predict(X) is a matrix of the shape of X"
-EXPECTED_FAILURES = {
-    "check_estimator_sparse_array": ONE_PREDICTION_A_ROW,
-    "check_estimator_sparse_matrix": ONE_PREDICTION_A_ROW,
-}
 
-
-@parametrize_with_checks([quick()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+@parametrize_with_checks([quick()], expected_failed_checks=lambda _: REFUSED_CHECKS)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import fillrank as fr
-from fillrank.report import plot, style
+from fillrank.report import held_out_plots, plot, run_plots, style
 from fillrank.solvers.spectral_start import detection_level
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")
@@ -51,7 +51,7 @@ def test_spectrum_shows_means_draws_level_and_rank(model):
     np.testing.assert_allclose(lines(ax)["detection level"].get_ydata(), level)
 
     scale = model.posterior_.units.scale
-    first = scale * model._recorder.spectra[..., 0]
+    first = scale * model.traces_.spectra[..., 0]
     np.testing.assert_allclose(bars(ax)[0, :, 1], np.quantile(first, (0.05, 0.95)))
 
 
@@ -108,7 +108,7 @@ def test_predicted_shows_values_against_predictions_with_intervals(model, parts)
 
 
 def test_very_many_values_are_shown_as_a_density(model, parts, monkeypatch):
-    monkeypatch.setattr(plot, "_MOST_POINTS", 50)
+    monkeypatch.setattr(held_out_plots, "_MOST_POINTS", 50)
     ax = plot.predicted(model, parts[1])
     (density,) = [c for c in ax.collections if isinstance(c, PolyCollection)]
     assert not [c for c in ax.collections if isinstance(c, (PathCollection, LineCollection))]
@@ -143,7 +143,7 @@ def test_pyplot_is_never_imported():
 import sys, fillrank as fr
 fr.plot, fr.GASR
 assert "matplotlib" not in sys.modules
-fr.plot.axes_or_new(None)
+fr.plot.spectrum(fr.GASR(n_sweeps=5, progress=False).fit([[1.0, 2.0], [3.0, 5.0]]))
 assert "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
@@ -173,7 +173,7 @@ def test_degenerate_tables_can_be_drawn(cells, n_sweeps, tmp_path):
     [(0, "No factor stands"), (1, "1 factor stands"), (1200, "1,200 factors stand")],
 )
 def test_ranks_in_words(rank, words):
-    assert plot._rank_in_words(rank) == f"{words} above the noise"
+    assert run_plots._rank_in_words(rank) == f"{words} above the noise"
 
 
 def test_colours_of_what_counts_and_what_does_not(model):

@@ -6,7 +6,7 @@ from small_runs import interrupted_after, sampler_of, small_chains, small_data
 
 from fillrank.run import loop
 from fillrank.run.chains import EM_WINDOW, run
-from fillrank.run.loop import Plan, execute
+from fillrank.run.loop import Plan, begin, execute
 from fillrank.samplers import gasr
 from fillrank.samplers.hyperparameters import estimate_noise, estimate_rates
 
@@ -15,17 +15,18 @@ DATA = small_data()
 
 def go(plan, n_chains=1, sweep=gasr.sweep, show=False):
     chains, rng = small_chains(DATA, n_chains), np.random.default_rng(0)
-    return execute(chains, DATA, sampler_of(sweep), plan, rng, show)
+    sampler = sampler_of(sweep)
+    return execute(begin(chains, DATA, sampler, plan, rng), DATA, sampler, plan, show)
 
 
 def test_all_sweeps_are_done():
     outcome = go(Plan(17, 5, 5, until_enough=False))
-    assert outcome.n_sweeps == 17
+    assert outcome.run.n_sweeps == 17
     assert outcome.stop_reason == "all 17 sweeps done"
     assert not outcome.interrupted
-    assert outcome.recorder.n_recorded == 12
-    assert len(outcome.recorder.draws) == 12
-    assert outcome.recorder.history()["a"].shape == (1, 17)
+    assert outcome.run.recorder.n_recorded == 12
+    assert len(outcome.run.recorder.draws) == 12
+    assert outcome.run.recorder.history()["a"].shape == (1, 17)
 
 
 def test_stops_when_it_is_enough(monkeypatch):
@@ -40,7 +41,7 @@ def test_stops_when_it_is_enough(monkeypatch):
     monkeypatch.setattr(loop, "_FEWEST_DRAWS", 8)
     outcome = go(Plan(100, 5, 5, until_enough=True))
     assert asked == [8, 12, 16]
-    assert outcome.n_sweeps == 21
+    assert outcome.run.n_sweeps == 21
     assert outcome.stop_reason.startswith("the Monte Carlo error enlarges the error of predictions")
     assert outcome.stop_reason.endswith(f"less than {100 * loop.ENOUGH:g}% after 21 sweeps")
 
@@ -48,7 +49,7 @@ def test_stops_when_it_is_enough(monkeypatch):
 def test_the_limit_says_how_far_it_got(monkeypatch):
     monkeypatch.setattr(loop, "added_error", lambda probes: 0.123)
     outcome = go(Plan(12, 5, 5, until_enough=True))
-    assert outcome.n_sweeps == 12
+    assert outcome.run.n_sweeps == 12
     assert "limit of 12 sweeps" in outcome.stop_reason
     assert outcome.stop_reason.endswith("by 12%")
 
@@ -57,37 +58,37 @@ def test_a_fixed_number_of_sweeps_never_stops_early(monkeypatch):
     monkeypatch.setattr(loop, "added_error", lambda probes: 0.0)
     monkeypatch.setattr(loop, "_ASK_EVERY", 1)
     monkeypatch.setattr(loop, "_FEWEST_DRAWS", 1)
-    assert go(Plan(12, 5, 5, until_enough=False)).n_sweeps == 12
+    assert go(Plan(12, 5, 5, until_enough=False)).run.n_sweeps == 12
 
 
 def test_interrupted_while_sampling():
     whole = go(Plan(20, 5, 5, until_enough=False))
     outcome = go(Plan(20, 5, 5, until_enough=False), sweep=interrupted_after(9))
     assert outcome.interrupted
-    assert outcome.n_sweeps == 9
+    assert outcome.run.n_sweeps == 9
     assert outcome.stop_reason == "interrupted after 9 of at most 20 sweeps"
-    assert outcome.recorder.history()["a"].shape == (1, 9)
-    assert outcome.recorder.spectra.shape == (1, 4, 2)
-    for got, expected in zip(outcome.recorder.draws, whole.recorder.draws, strict=False):
+    assert outcome.run.recorder.history()["a"].shape == (1, 9)
+    assert outcome.run.recorder.spectra.shape == (1, 4, 2)
+    for got, expected in zip(outcome.run.recorder.draws, whole.run.recorder.draws, strict=False):
         np.testing.assert_array_equal(got.left, expected.left)
 
 
 def test_interrupted_while_burning_in_keeps_the_last_state():
     outcome = go(Plan(20, 15, 15, until_enough=False), sweep=interrupted_after(9))
     ended = go(Plan(9, 8, 15, until_enough=False))
-    (draw,) = outcome.recorder.draws
-    np.testing.assert_array_equal(draw.left, ended.recorder.draws[-1].left)
-    assert outcome.n_sweeps == 9
-    assert outcome.recorder.n_recorded == 0
-    assert outcome.recorder.probes.shape[:2] == (1, 0)
+    (draw,) = outcome.run.recorder.draws
+    np.testing.assert_array_equal(draw.left, ended.run.recorder.draws[-1].left)
+    assert outcome.run.n_sweeps == 9
+    assert outcome.run.recorder.n_recorded == 0
+    assert outcome.run.recorder.probes.shape[:2] == (1, 0)
 
 
 def test_interrupted_in_the_second_of_two_chains():
     """The first chain's half of a step is lost, not kept without its partner."""
     outcome = go(Plan(20, 2, 2, until_enough=False), n_chains=2, sweep=interrupted_after(11))
-    assert outcome.n_sweeps == 5
-    assert outcome.recorder.history()["a"].shape == (2, 5)
-    assert len(outcome.recorder.draws) == 6
+    assert outcome.run.n_sweeps == 5
+    assert outcome.run.recorder.history()["a"].shape == (2, 5)
+    assert len(outcome.run.recorder.draws) == 6
 
 
 def test_interrupted_before_the_first_sweep_ends():
@@ -112,16 +113,16 @@ def test_interrupted_while_recording(monkeypatch):
     monkeypatch.setattr(observed, "singular_values", interrupted)
     outcome = go(Plan(20, 5, 5, until_enough=False))
     assert outcome.interrupted
-    assert outcome.n_sweeps == 8
-    assert len(outcome.recorder.draws) == 3
-    assert outcome.recorder.spectra.shape[1] == 3
-    assert outcome.recorder.n_recorded == 3
-    assert outcome.recorder.history()["a"].shape == (1, 8)
+    assert outcome.run.n_sweeps == 8
+    assert len(outcome.run.recorder.draws) == 3
+    assert outcome.run.recorder.spectra.shape[1] == 3
+    assert outcome.run.recorder.n_recorded == 3
+    assert outcome.run.recorder.history()["a"].shape == (1, 8)
 
 
 def test_chains_are_their_own_whatever_their_number():
     one, three = (
-        go(Plan(12, 5, 5, until_enough=False), n_chains=n).recorder.history() for n in (1, 3)
+        go(Plan(12, 5, 5, until_enough=False), n_chains=n).run.recorder.history() for n in (1, 3)
     )
     for name, trace in three.items():
         assert trace.shape == (3, 12)

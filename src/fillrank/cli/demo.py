@@ -10,6 +10,7 @@ import typer
 from fillrank.cli import output
 from fillrank.cli.job import Job, run
 from fillrank.cli.messages import Lines, say
+from fillrank.cli.source import Source
 from fillrank.errors import OutputError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def demo(
         f"beside the levels of\nstations and days, read with an error of {NOISE} degrees; "
         f"{100 * MISSING:.0f}% of the readings are lost."
     )
-    job = Job(table=folder / TABLE, output=folder, level=LEVEL, force=True)
+    job = Job(Source(folder / TABLE), folder, level=LEVEL, force=True)
     run(job, more=lambda model: _against_truth(model, weather))
 
 

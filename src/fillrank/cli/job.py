@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-import warnings
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import fillrank as fr
-from fillrank.cli import output, summary
-from fillrank.cli.messages import Lines, escape, say, show_files, show_results
+from fillrank.cli import estimate, methods, output, source, summary
+from fillrank.cli.messages import Lines, say, show_files, show_results
+from fillrank.cli.methods import Settings
+from fillrank.cli.source import STANDARD, Source
 from fillrank.cli.tables import is_written_wide, write_missing, write_wide
-from fillrank.data.layout import Layout
+from fillrank.data.memory import in_bytes
 from fillrank.data.observations import Observations
-from fillrank.data.triplets import Duplicates
-from fillrank.errors import ConvergenceWarning, InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,20 +33,11 @@ _LARGE = 10**9  # bytes of results that are worth a word beforehand
 class Job:
     """What was asked for; the options of ``fillrank complete`` explain the fields."""
 
-    table: Path
+    source: Source
     output: Path
-    row: str | None = None
-    column: str | None = None
-    value: str | None = None
-    layout: Layout = "auto"
-    duplicates: Duplicates = "error"
+    settings: Settings = field(default_factory=Settings)
     level: float = 0.9
     hold_out: float = 0.1
-    seed: int = 0
-    max_rank: int | Literal["auto"] = "auto"
-    sweeps: int | Literal["auto"] = "auto"
-    chains: int = 1
-    threads: int | None = None
     intervals: Intervals = "auto"
     quiet: bool = False
     force: bool = False
@@ -57,42 +48,43 @@ class Job:
             say(markup)
 
 
+class Measured(NamedTuple):
+    """Hidden entries, the model that was fitted without them, and how well it predicts them."""
+
+    test: Observations
+    model: Any
+    hidden: summary.Hidden
+
+
 def run(job: Job, more: Callable[[GASR], Lines] = lambda model: []) -> None:
     """Do the job and show its results; ``more`` may add to them."""
-    data = _read(job)
-    output.check_keeps(job.table, job.output, output.RESULTS)
+    data = source.read(job.source, job.quiet)
+    if job.output == STANDARD:
+        _to_standard_output(job, data)
+        return
+    output.check_keeps(job.source.table, job.output, output.RESULTS)
     with output.staged(job.output, output.RESULTS, job.force) as stage:
         with_intervals = _plan_output(job, data)
-        hidden = _measure(job, data)
-        job.say("Fitting all entries.")
-        model = _fit(job, data)
+        measured, model = fit(job, data)
         with output.writing(job.output):
             also = " and their intervals" if with_intervals else ""
             job.say(f"Writing {_n_missing(data):,} missing cells{also}.")
             _write(job, model, stage, with_intervals)
-            diagnostics = model.diagnostics()
-            summary.write(stage / output.SUMMARY, job, model, hidden, diagnostics)
+            write_report(job, model, measured, stage / output.REPORT)
+            hidden = None if measured is None else measured.hidden
+            summary.write(stage / output.SUMMARY, job, model, hidden)
     if not job.quiet:
-        show_results([*summary.in_words(model, hidden, diagnostics), *more(model)])
+        show_results([*summary.in_words(model, hidden), *more(model)])
     show_files([path for name in output.RESULTS if (path := job.output / name).exists()])
 
 
-def _read(job: Job) -> Observations:
-    data = fr.read(
-        job.table,
-        row=job.row,
-        column=job.column,
-        value=job.value,
-        layout=job.layout,
-        duplicates=job.duplicates,
-    )
-    if data.n_entries == math.prod(data.shape):
-        raise InputError(
-            f"{job.table} has no missing cell: there is nothing to fill in. A missing value is an "
-            "empty cell or NA. If a number such as 0 or -1 stands for it, clear those cells first."
-        )
-    job.say(f"Read {escape(str(job.table))}: {escape(summary.of_table(data))}")
-    return data
+def _to_standard_output(job: Job, data: Observations) -> None:
+    """The completed table alone to standard output; all words go elsewhere."""
+    measured, model = fit(job, data)
+    _write_filled(job, model, STANDARD)
+    if not job.quiet:
+        hidden = None if measured is None else measured.hidden
+        show_results(summary.in_words(model, hidden), file=sys.stderr)
 
 
 def _n_missing(data: Observations) -> int:
@@ -110,12 +102,22 @@ def _plan_output(job: Job, data: Observations) -> bool:
         )
     n_bytes = summary.size_of_results(data, wanted)
     if n_bytes >= _LARGE:
-        job.say(f"The results will take about {output.in_bytes(n_bytes)}.")
+        job.say(f"The results will take about {in_bytes(n_bytes)}.")
     output.check_room(job.output, n_bytes)
     return wanted
 
 
-def _measure(job: Job, data: Observations) -> summary.Hidden | None:
+def fit(job: Job, data: Observations) -> tuple[Measured | None, Any]:
+    """Measure the error, and fit all entries."""
+    hides = job.hold_out > 0 and data.n_entries >= FEWEST_FOR_HIDING
+    if not job.quiet:
+        estimate.tell(job.settings, data, times=1 + hides)
+    measured = measure(job, data)
+    job.say("Fitting all entries.")
+    return measured, methods.fit(job.settings, data, progress=not job.quiet)
+
+
+def measure(job: Job, data: Observations) -> Measured | None:
     """Hide some of the entries, predict them from the others, and score that."""
     if job.hold_out == 0:
         return None
@@ -125,46 +127,44 @@ def _measure(job: Job, data: Observations) -> summary.Hidden | None:
             f"(that takes {FEWEST_FOR_HIDING})."
         )
         return None
-    train, test = data.split(job.hold_out, random_state=job.seed)
+    train, test = data.split(job.hold_out, random_state=job.settings.seed)
     job.say(f"Fitting without {len(test):,} hidden entries, to measure the error on them.")
-    scores = fr.score(test, _fit(job, train), job.level)
+    model = methods.fit(job.settings, train, progress=not job.quiet)
+    scores = fr.score(test, model, job.level)
     spread = float(test.values.std())
-    return summary.Hidden(
+    hidden = summary.Hidden(
         len(test), scores["rmse"], scores["mae"], scores["coverage"], job.level, spread
     )
-
-
-def _fit(job: Job, data: Observations) -> GASR:
-    model = fr.GASR(
-        max_rank=job.max_rank,
-        n_sweeps=job.sweeps,
-        n_chains=job.chains,
-        n_threads=job.threads,
-        random_state=job.seed,
-        progress=not job.quiet,
-    )
-    with warnings.catch_warnings():
-        # How the run ended is among the results.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(data)
-    if model.interrupted_:
-        # The library keeps what it has; at a terminal, Ctrl-C means to end.
-        raise KeyboardInterrupt
-    return model
+    return Measured(test, model, hidden)
 
 
 def _write(job: Job, model: GASR, stage: Path, with_intervals: bool) -> None:
-    if is_written_wide(model.observations_):
-        write_wide(stage / output.FILLED, model)
-    else:
-        write_missing(stage / output.FILLED, model, show=not job.quiet)
+    _write_filled(job, model, stage / output.FILLED)
     if with_intervals:
         write_missing(stage / output.INTERVALS, model, job.level, show=not job.quiet)
     _save(fr.plot.spectrum(model), stage / output.SPECTRUM)
     _save(fr.plot.trace(model), stage / output.TRACE)
 
 
+def _write_filled(job: Job, model: GASR, path: Path) -> None:
+    if is_written_wide(model.observations_):
+        write_wide(path, model)
+    else:
+        write_missing(path, model, show=not job.quiet)
+
+
 def _save(ax: Axes, path: Path) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.savefig(path)
+
+
+def write_report(job: Job, model: Any, measured: Measured | None, path: Path) -> None:
+    """Write the report of a model of all entries; hidden ones are met by the model without them."""
+    from fillrank.report.html import report
+
+    title = job.source.name
+    if measured is None:
+        report(model, path, title=title)
+    else:
+        report(model, path, test=measured.test, title=title, tested=measured.model)

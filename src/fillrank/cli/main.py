@@ -1,5 +1,7 @@
 """The command ``fillrank``: its verbs, and how it ends when something goes wrong."""
 
+import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -7,13 +9,19 @@ from typer.core import TyperGroup
 
 from fillrank import __version__
 from fillrank.cli import messages
+from fillrank.cli.compare import compare
 from fillrank.cli.complete import complete
+from fillrank.cli.datasets import datasets
 from fillrank.cli.demo import demo
+from fillrank.cli.evaluate import evaluate
+from fillrank.cli.exits import FAILED, INTERRUPTED, UNREAD
+from fillrank.cli.explore import explore
+from fillrank.cli.fit import fit
+from fillrank.cli.predict import predict
+from fillrank.cli.recommend import recommend
+from fillrank.cli.report import report
 from fillrank.cli.reproduce import reproduce
 from fillrank.errors import FillrankError
-
-FAILED = 2
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 class Guarded(TyperGroup):
@@ -22,15 +30,29 @@ class Guarded(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb that was asked for."""
         try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            raise  # whoever read the output has left; typer ends quietly
+            result = super().invoke(ctx)
+            messages.flush()
+            return result
+        except BrokenPipeError as error:
+            _let_go()  # whoever read the output has left: there is no one to tell
+            raise typer.Exit(UNREAD) from error
         except (FillrankError, OSError) as error:
             messages.complain(error)
+            raise typer.Exit(FAILED) from error
+        except MemoryError as error:
+            messages.say(
+                "[bold red]Error:[/] the memory is full. Use a machine with more, or less data."
+            )
             raise typer.Exit(FAILED) from error
         except KeyboardInterrupt as error:
             messages.say("Interrupted. No results were written.")
             raise typer.Exit(INTERRUPTED) from error
+
+
+def _let_go() -> None:
+    """Have what is still to be written go nowhere, so that the end is quiet."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -40,9 +62,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-app.command()(complete)
-app.command()(demo)
-app.command()(reproduce)
+for verb in (
+    complete, fit, predict, recommend, explore, report, evaluate, compare, demo, datasets, reproduce,
+):  # fmt: skip
+    app.command()(verb)
 
 
 def _show_version(wanted: bool) -> None:
@@ -58,4 +81,15 @@ def fillrank(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Fill in the missing entries of a table, with honest uncertainty and no tuning."""
+    """Fill in the missing entries of a table, with honest uncertainty and no tuning.
+
+    Begin with `fillrank demo`, or with `fillrank complete TABLE`. `fillrank VERB --help` explains each.
+
+    It ends with
+
+    - 0: all is done. That a run should have been longer is said, and is no failure.
+    - 1: fillrank itself is at fault.
+    - 2: the input or an option is no good, or the work failed.
+    - 130: stopped by Ctrl-C.
+    - 141: whoever read the output has left.
+    """

@@ -1,52 +1,134 @@
 """Words for the terminal: results to standard output, all else to standard error.
 
-Whatever comes from a table or a path is escaped, so that a name like "[red]x" shows as it is. Lines
-are not broken: a path must stay in one piece, and the terminal can wrap by itself.
+Whatever comes from a table or a path is shown as it is: "[red]x" is no markup, and a control
+character is written out, for a terminal would obey it. Lines are not broken: a path must stay in one
+piece, and the terminal can wrap by itself.
 """
 
+import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["Lines", "complain", "escape", "out", "say", "show_files", "show_results"]
+__all__ = [
+    "Lines",
+    "complain",
+    "duration",
+    "escape",
+    "flush",
+    "in_words",
+    "on_one_line",
+    "out",
+    "say",
+    "show_files",
+    "show_results",
+]
 
 Lines = list[tuple[str, str]]  # what, and the text on it
+# The library's messages name its arguments; here they are options. In quotes it is a user's name.
+_OPTIONS = (
+    (r'duplicates="(\w+)"', r"--duplicates \1"),
+    (r"\bn_chains=(\d+)", r"--chains \1"),
+    (r"""(?<!['"\w])n_sweeps(?!['"\w])""", "--sweeps"),
+    (r"""(?<!['"\w])max_rank(?!['"\w])""", "--max-rank"),
+    (r'\bby="(\w+)"', r"--by \1"),
+    (r"checkpoint=folder", "--checkpoint DIR"),
+    (r"layout=?'(\w+)'", r"--layout \1"),
+    (r"\bload\('[\w-]+', path=\.\.\.\)", "--from PATH"),
+)
+
+
+class _Terminal(Console):
+    """Leaves it to the verbs' guard to end when whoever reads the output has left."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def out() -> Console:
     """Where results go."""
-    return Console(highlight=False, soft_wrap=True)
+    return _Terminal(highlight=False, soft_wrap=True)
 
 
 def say(markup: str) -> None:
     """Tell the user what happens."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(markup)
+    _Terminal(stderr=True, highlight=False, soft_wrap=True).print(markup)
+
+
+def escape(text: str) -> str:
+    """Text of a user as rich shows it unchanged; control characters are written out.
+
+    Examples
+    --------
+    >>> escape("[red]x"), escape("ring\\a")
+    ('\\\\[red]x', 'ring\\\\x07')
+    """
+    return markup.escape("".join(map(_visible, text)))
+
+
+def on_one_line(text: str) -> str:
+    """The same, for a place that has a single line."""
+    return escape(text).replace("\n", "\\n")
+
+
+def _visible(character: str) -> str:
+    if character.isprintable() or character == "\n":
+        return character
+    return repr(character)[1:-1]
 
 
 def complain(error: Exception) -> None:
     """Tell the user what went wrong: what was allowed, what came, what to do."""
-    message = str(error)
+    say(f"[bold red]Error:[/] {escape(in_words(error))}")
+
+
+def in_words(error: Exception) -> str:
+    """The message of an error, with options where the library names its arguments."""
+    message = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         message = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    # The library's messages name its arguments; here they are options.
-    message = message.replace('duplicates="mean"', "--duplicates mean")
-    say(f"[bold red]Error:[/] {escape(message)}")
+    for pattern, option in _OPTIONS:
+        message = re.sub(pattern, option, message)
+    return message
 
 
-def show_results(results: Lines) -> None:
+def show_results(results: Lines, file: Any = None) -> None:
     """Print results as two columns."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for what, text in results:
-        grid.add_row(what, escape(text))
-    Console(highlight=False).print(grid)
+        grid.add_row(escape(what), escape(text))
+    _Terminal(highlight=False, file=file).print(grid)
 
 
 def show_files(paths: Sequence[Path]) -> None:
     """Print where the results are, a line for each."""
     for path in paths:
         out().print(escape(str(path)))
+
+
+def duration(seconds: float) -> str:
+    """A time for humans.
+
+    Examples
+    --------
+    >>> duration(0.3), duration(4.2), duration(100), duration(9000)
+    ('about 1 s', 'about 4 s', 'about 2 min', 'about 2.5 h')
+    """
+    if seconds < 90:
+        return f"about {max(seconds, 1):.0f} s"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} min"
+    return f"about {seconds / 3600:.1f} h"
+
+
+def flush() -> None:
+    """Have all that was printed arrive, or know that no one reads it."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()

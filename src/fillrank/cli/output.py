@@ -1,4 +1,4 @@
-"""The folder of results: judged before the long work, and filled at once when all is there."""
+"""Where results go: judged before the long work, and written at once when all is there."""
 
 import os
 import shutil
@@ -7,27 +7,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from fillrank.data.memory import in_bytes
 from fillrank.errors import OutputError
 
-FILLED, INTERVALS, SPECTRUM, TRACE, SUMMARY = RESULTS = (
+FILLED, INTERVALS, REPORT, SPECTRUM, TRACE, SUMMARY = RESULTS = (
     "filled.csv",
     "intervals.csv",
+    "report.html",
     "spectrum.png",
     "trace.png",
     "summary.json",
 )
-
-
-def default_folder(table: Path) -> Path:
-    """The folder for a table's results: in the current folder, named after the table.
-
-    Examples
-    --------
-    >>> default_folder(Path("data/ratings.csv.gz")).name
-    'ratings-filled'
-    """
-    name = table.with_suffix("") if table.suffix.lower() == ".gz" else table
-    return Path(f"{name.stem}-filled")
 
 
 @contextmanager
@@ -122,6 +112,22 @@ def _move_out(stage: Path, folder: Path, names: Sequence[str]) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
+def check_file(path: Path, force: bool) -> None:
+    """Refuse, before the long work, a file that could not be written or must not be replaced."""
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder. Name a file in it by --output.")
+    if os.path.lexists(path) and not force:
+        raise OutputError(
+            f"{path} is there already. Name another file by --output, or replace it by --force."
+        )
+    if not path.parent.is_dir():
+        raise OutputError(
+            f"{path.parent} is no folder. Make it first, or name another by --output."
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise OutputError(f"{path.parent} cannot be written. Name a file elsewhere by --output.")
+
+
 def check_room(folder: Path, n_bytes: int) -> None:
     """Refuse results for which the disk has no room."""
     free = shutil.disk_usage(folder).free
@@ -130,19 +136,3 @@ def check_room(folder: Path, n_bytes: int) -> None:
             f"the results need about {in_bytes(n_bytes)}, but {folder} has room for "
             f"{in_bytes(free)}. Name a folder on another disk by --output."
         )
-
-
-def in_bytes(n: int) -> str:
-    """A number of bytes, for humans.
-
-    Examples
-    --------
-    >>> in_bytes(2_500_000)
-    '2.5 MB'
-    """
-    size = float(n)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:,.3g} TB"

@@ -8,14 +8,15 @@ import typer
 from rich.console import Console
 
 from fillrank.cli import output
-from fillrank.cli.messages import escape, out, say, show_files
+from fillrank.cli.exits import INTERRUPTED
+from fillrank.cli.messages import duration, escape, out, say, show_files
+from fillrank.cli.options import Threads
 
 if TYPE_CHECKING:
     from fillrank.paper.record import Record
     from fillrank.paper.study import Experiment, Step
 
 What = Literal["figure1", "table1", "figure2", "table2"]
-INTERRUPTED = 130
 
 
 def reproduce(
@@ -38,10 +39,7 @@ def reproduce(
             show_default="paper-results, paper-quick",
         ),
     ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Processors to use.", show_default="all"),
-    ] = None,
+    threads: Threads = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Begin anew, without earlier results.")
     ] = False,
@@ -100,19 +98,4 @@ def _run(experiment: "Experiment", record: "Record") -> None:
 def _in_words(step: "Step") -> str:
     assert step.task is not None
     about = "; ".join(f"{name} {value}" for name, value in step.task.key.items())
-    return f"{step.done + 1} of {step.total}, {_duration(step.seconds_left)} left: {about}"
-
-
-def _duration(seconds: float) -> str:
-    """A time for humans.
-
-    Examples
-    --------
-    >>> _duration(4.2), _duration(100), _duration(9000)
-    ('about 4 s', 'about 2 min', 'about 2.5 h')
-    """
-    if seconds < 90:
-        return f"about {seconds:.0f} s"
-    if seconds < 5400:
-        return f"about {seconds / 60:.0f} min"
-    return f"about {seconds / 3600:.1f} h"
+    return f"{step.done + 1} of {step.total}, {duration(step.seconds_left)} left: {about}"

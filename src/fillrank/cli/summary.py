@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import platform
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +13,7 @@ import numpy as np
 
 from fillrank import __version__
 from fillrank.cli.messages import Lines
+from fillrank.cli.source import Source, ends
 from fillrank.cli.tables import is_written_wide
 from fillrank.data.observations import Observations
 
@@ -37,36 +37,6 @@ class Hidden(NamedTuple):
     spread: float
 
 
-def of_table(data: Observations) -> str:
-    """Say what was read, and how it was understood."""
-    n_rows, n_columns = data.shape
-    low, high = _ends(data)
-    text = (
-        f"{n_rows:,} rows x {n_columns:,} columns, {data.n_entries:,} entries "
-        f"({100 * data.density:.3g}% of the cells), values {low:g} to {high:g}; {_layout(data)}."
-    )
-    if (scale := data.value_range()) is not None:
-        text += f" The values are taken for ratings from {scale[0]:g} to {scale[1]:g}."
-    return text
-
-
-def _ends(data: Observations) -> tuple[float, float]:
-    # Adding 0 turns -0 into 0, which is what a reader expects to see.
-    return float(data.values.min()) + 0.0, float(data.values.max()) + 0.0
-
-
-def _layout(data: Observations) -> str:
-    origin = data.origin
-    if origin.layout == "long":
-        if origin.row_field is None:
-            return "a long table, with a line for each entry"
-        row, column, value = map(repr, origin[2:5])
-        return f"a long table, with rows from {row}, columns from {column}, values from {value}"
-    if origin.layout == "wide":
-        return "a wide table, with a cell for each entry"
-    return {"matrix": "a matrix", "sparse": "a sparse matrix"}.get(origin.layout, "triplets")
-
-
 def size_of_results(data: Observations, with_intervals: bool) -> int:
     """About how many bytes the completed tables take."""
     n_cells = math.prod(data.shape)
@@ -81,31 +51,49 @@ def _usual_length(labels: np.ndarray) -> int:
     return 1 + round(sum(len(str(name)) for name in some) / len(some))
 
 
-def in_words(model: GASR, hidden: Hidden | None, diagnostics: Diagnostics) -> Lines:
+def in_words(model: Any, hidden: Hidden | None) -> Lines:
     """The results as (what, text)."""
-    probability = model.rank_probabilities_[model.rank_]
-    lines = [
-        ("Rank", f"{model.rank_} (probability {100 * probability:.0f}%)"),
-        ("Noise level", f"{math.sqrt(model.noise_variance_):.3g} (standard deviation)"),
+    return [
+        *_of_factors(model),
+        *([] if hidden is None else _of_hidden(hidden)),
+        ("Stopped", model.stop_reason_),
+        *([("Converged", _verdict(model.diagnostics()))] if _has_chains(model) else []),
     ]
-    if hidden is not None:
-        lines += [
-            (
-                "Error",
-                f"RMSE {hidden.rmse:.4g}, MAE {hidden.mae:.4g} on {hidden.entries:,} hidden "
-                f"entries, whose standard deviation is {hidden.spread:.4g}",
-            ),
+
+
+def _has_chains(model: Any) -> bool:
+    """Whether there is a run to be judged: not of the methods that optimise."""
+    return hasattr(model, "rank_probabilities_") and hasattr(model, "traces_")
+
+
+def _of_factors(model: Any) -> Lines:
+    rank = str(model.rank_)
+    if hasattr(model, "rank_probabilities_"):
+        rank += f" (probability {100 * model.rank_probabilities_[model.rank_]:.0f}%)"
+    lines = [("Rank", rank)]
+    if hasattr(model, "noise_variance_"):
+        noise = math.sqrt(model.noise_variance_)
+        lines.append(("Noise level", f"{noise:.3g} (standard deviation)"))
+    return lines
+
+
+def _of_hidden(hidden: Hidden) -> Lines:
+    lines = [
+        (
+            "Error",
+            f"RMSE {hidden.rmse:.4g}, MAE {hidden.mae:.4g} on {hidden.entries:,} hidden "
+            f"entries, whose standard deviation is {hidden.spread:.4g}",
+        )
+    ]
+    if not math.isnan(hidden.coverage):
+        lines.append(
             (
                 "Coverage",
                 f"{100 * hidden.coverage:.1f}% of the hidden entries are within their "
                 f"{100 * hidden.level:g}% intervals",
-            ),
-        ]
-    return [
-        *lines,
-        ("Stopped", model.stop_reason_),
-        ("Converged", _verdict(diagnostics)),
-    ]
+            )
+        )
+    return lines
 
 
 def _verdict(found: Diagnostics) -> str:
@@ -116,25 +104,28 @@ def _verdict(found: Diagnostics) -> str:
     return f"yes ({figures})" if found.converged else f"not yet ({figures}); give more --sweeps"
 
 
-def write(
-    path: Path, job: Job, model: GASR, hidden: Hidden | None, diagnostics: Diagnostics
-) -> None:
+def write(path: Path, job: Job, model: GASR, hidden: Hidden | None) -> None:
     """Write settings, versions and figures."""
     content = {
-        "table": _table(job, model.observations_),
+        "table": of_source(job.source, model.observations_),
         "settings": _settings(job),
         "versions": _versions(),
-        "results": _results(model, diagnostics),
+        "results": _results(model),
         "hidden_entries": None if hidden is None else hidden._asdict(),
     }
-    text = json.dumps(_without_nan(content), indent=2, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    path.write_text(as_json(content) + "\n", encoding="utf-8")
 
 
-def _table(job: Job, data: Observations) -> dict[str, Any]:
-    low, high = _ends(data)
+def as_json(content: Any, ascii_only: bool = False) -> str:
+    """Text that every reader of JSON takes."""
+    return json.dumps(_without_nan(content), indent=2, ensure_ascii=ascii_only, allow_nan=False)
+
+
+def of_source(source: Source, data: Observations) -> dict[str, Any]:
+    """What was read, for programs."""
+    low, high = ends(data)
     return {
-        "path": str(job.table),
+        "path": str(source.table),
         "layout": data.origin.layout,
         "rows": data.shape[0],
         "columns": data.shape[1],
@@ -146,8 +137,13 @@ def _table(job: Job, data: Observations) -> dict[str, Any]:
 
 
 def _settings(job: Job) -> dict[str, Any]:
-    about_files = {"table", "output", "quiet", "force"}
-    return {name: value for name, value in asdict(job).items() if name not in about_files}
+    given = job.source._asdict() | job.settings._asdict()
+    given |= {"level": job.level, "hold_out": job.hold_out, "intervals": job.intervals}
+    return {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in given.items()
+        if name != "table"
+    }
 
 
 def _versions() -> dict[str, str]:
@@ -155,7 +151,8 @@ def _versions() -> dict[str, str]:
     return own | {package: version(package) for package in _PACKAGES}
 
 
-def _results(model: GASR, diagnostics: Diagnostics) -> dict[str, Any]:
+def _results(model: GASR) -> dict[str, Any]:
+    diagnostics = model.diagnostics()
     return {
         "rank": model.rank_,
         "rank_probabilities": {str(k): p for k, p in model.rank_probabilities_.items()},
@@ -173,6 +170,8 @@ def _without_nan(value: Any) -> Any:
     """The same with null for what is no finite number: JSON has no other word for it."""
     if isinstance(value, dict):
         return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
+from fillrank.cli.source import STANDARD
 from fillrank.data.observations import Observations
 from fillrank.data.tables import free_name
 from fillrank.run.progress import progress_for
@@ -47,27 +51,49 @@ def digits_for(values: np.ndarray) -> int:
     return min(_DIGITS + more, _MOST_DIGITS)
 
 
+class _PlainLines:
+    """Ends lines as programs that read pipes expect them, and not as the CSV standard has it."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        self._stream.write(f"{text[:-2]}\n" if text.endswith("\r\n") else text)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """A text file to write CSV to; or standard output, for ``-``."""
+    if path != STANDARD:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
+    yield _PlainLines(sys.stdout)
+
+
 def write_missing(
     path: Path, model: MatrixCompleter, level: float | None = None, *, show: bool = False
 ) -> None:
     """Write a line for each missing cell: row, column, value and, with a level, lower and upper."""
     data = model.observations_
     digits, n_missing, done = digits_for(data.values), math.prod(data.shape) - len(data), 0
-    with path.open("w", encoding="utf-8", newline="") as file, progress_for(show, "cell") as tell:
+    with opened(path) as file, progress_for(show, "cell") as tell:
         writer = csv.writer(file)
         for number, table in enumerate(model.predict_missing(level)):
-            fields, lines = _lines(table)
+            fields, lines = lines_of(table)
             if number == 0:
                 writer.writerow(fields)
             writer.writerows(
-                [_text(row), _text(column), *_rounded(numbers, digits)]
+                [as_text(row), as_text(column), *_written(numbers, digits)]
                 for row, column, *numbers in lines
             )
             done += len(table[fields[0]])
             tell(done, n_missing, "writing")
 
 
-def _lines(table: Any) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
+def lines_of(table: Any) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
     """The names of a table's columns, and its lines; without any data frame library it is a dict."""
     if isinstance(table, dict):
         return list(table), zip(*(column.tolist() for column in table.values()), strict=True)
@@ -79,9 +105,9 @@ def write_wide(path: Path, model: MatrixCompleter) -> None:
     """Write all cells, under their names: observed ones as they are, missing ones predicted."""
     data = model.observations_
     digits = digits_for(data.values)
-    columns = [_text(name) for name in data.column_labels]
+    columns = [as_text(name) for name in data.column_labels]
     corner = "row" if data.origin.row_field is None else str(data.origin.row_field)
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with opened(path) as file:
         writer = csv.writer(file)
         writer.writerow([free_name(corner, columns), *columns])
         for name, cells in _completed_rows(data, model, digits):
@@ -96,7 +122,7 @@ def _completed_rows(
     for start in range(0, n_rows, at_once):
         names = data.row_labels[start : start + at_once]
         means = model.predict_block(names, data.column_labels)
-        cells = [list(_rounded(row, digits)) for row in means.tolist()]
+        cells = [list(_written(row, digits)) for row in means.tolist()]
         observed = slice(*np.searchsorted(data.row_index, [start, start + len(names)]))
         for i, j, value in zip(
             data.row_index[observed] - start,
@@ -104,21 +130,26 @@ def _completed_rows(
             data.values[observed].tolist(),
             strict=True,
         ):
-            cells[i][j] = _shortest(value)
-        yield from zip(map(_text, names), cells, strict=True)
+            cells[i][j] = shortest(value)
+        yield from zip(map(as_text, names), cells, strict=True)
 
 
-def _text(name: Any) -> str:
+def as_text(name: Any) -> str:
     """A name as text; a date alike in all files, whichever library has had it in hand."""
     if isinstance(name, np.datetime64):
         name = name.astype("datetime64[us]").item()
     return name.isoformat().removesuffix("T00:00:00") if isinstance(name, date) else str(name)
 
 
-def _rounded(values: Iterable[float], digits: int) -> Iterator[str]:
-    return (_shortest(float(f"{value:.{digits}g}")) for value in values)
+def rounded(values: Iterable[float], digits: int) -> list[float]:
+    """Numbers to so many significant digits."""
+    return [float(f"{value:.{digits}g}") for value in values]
 
 
-def _shortest(value: float) -> str:
+def _written(values: Iterable[float], digits: int) -> Iterator[str]:
+    return map(shortest, rounded(values, digits))
+
+
+def shortest(value: float) -> str:
     """The shortest text that reads as this very number: 5 and not 5.0."""
     return repr(value).removesuffix(".0")

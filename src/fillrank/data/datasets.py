@@ -17,12 +17,23 @@ from fillrank.errors import InputError, ReadError
 TIMEOUT = 30  # seconds without an answer
 
 
+_MOVIELENS = (
+    "The data belong to GroupLens Research, University of Minnesota. They are for research; their "
+    "licence, in the README beside them, does not allow to redistribute them, or to use them "
+    "commercially, without permission."
+)
+
+
 class Dataset(NamedTuple):
-    """Where a data set is published, and which file of it has the ratings."""
+    """Where a data set is published, which file of it has the ratings, and what it is."""
 
     url: str
     md5: str
     ratings: str
+    title: str = ""
+    shape: tuple[int, int] = (0, 0)
+    n_entries: int = 0
+    licence: str = ""
 
 
 DATASETS = {
@@ -30,11 +41,19 @@ DATASETS = {
         "https://files.grouplens.org/datasets/movielens/ml-1m.zip",
         "c4d9eecfca2ab87c1945afe126590906",
         "ratings.dat",
+        "MovieLens 1M: ratings of movies, from 1 to 5 stars",
+        (6040, 3706),
+        1_000_209,
+        _MOVIELENS,
     ),
     "ml-100k": Dataset(
         "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
         "0e33842e24a9c977be4e0107933c0723",
         "u.data",
+        "MovieLens 100K: ratings of movies, from 1 to 5 stars",
+        (943, 1682),
+        100_000,
+        _MOVIELENS,
     ),
 }
 

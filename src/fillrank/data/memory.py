@@ -16,6 +16,7 @@ _CONTAINERS = (
     ),
 )
 _CONTROL = Path("/sys/fs/cgroup")
+_MACHINE = Path("/proc/meminfo")
 
 
 def available_memory() -> int | None:
@@ -26,7 +27,7 @@ def available_memory() -> int | None:
 
 def _of_machine() -> int | None:
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        for line in _MACHINE.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return 1024 * int(line.split()[1])
     except (OSError, ValueError, IndexError):

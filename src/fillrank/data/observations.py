@@ -20,6 +20,10 @@ from fillrank.data.tables import Origin, as_frame, is_table, long_columns, wide_
 from fillrank.data.triplets import Duplicates, Triplets, number_names, put_in_order
 from fillrank.errors import InputError
 
+# Positions of entries are of this type where scikit-learn hands them on: it asks for rows, which
+# numpy counts by signed numbers, in the same words.
+ENTRY_POSITIONS = np.dtype(np.uint32)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Observations:
@@ -216,6 +220,48 @@ class Observations:
             f"<Observations: {n_rows:,} rows x {n_columns:,} columns, {self.n_entries:,} entries "
             f"({100 * self.density:.3g}% observed), values {low:g} to {high:g}>"
         )
+
+    def __getitem__(self, key: Any) -> Observations:
+        """Pick entries by position: those alone are observed then, and all names stay.
+
+        Parameters
+        ----------
+        key : array of whole numbers
+            From 0, each once, in any order: the entries keep theirs. scikit-learn asks for
+            ``(key, ...)``, and gets it for the unsigned numbers that `EntryKFold` gives: those of
+            other splitters are signed, and mean rows.
+
+        Examples
+        --------
+        >>> ratings = Observations.from_triplets(["Ana", "Ben"], ["x", "y"], [5, 3])
+        >>> ratings[[1]].values, ratings[[1]].shape
+        (array([3.]), (2, 2))
+        """
+        by_sklearn = isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis
+        positions = np.asarray(key[0] if by_sklearn else key)
+        if by_sklearn and positions.dtype != ENTRY_POSITIONS:
+            raise InputError(
+                "Observations are split by entries, not by rows: use cv=fr.EntryKFold(), or "
+                "observations.split() for two parts."
+            )
+        if positions.ndim != 1 or positions.dtype.kind not in "iu" or not positions.size:
+            raise InputError(
+                "Observations are no array: their entries are picked by a list of positions, as in "
+                f"observations[[0, 2]]; got {positions.dtype} of shape {positions.shape}. Of a mask "
+                "take np.flatnonzero(mask)."
+            )
+        positions = np.sort(positions)
+        if positions[0] < 0 or positions[-1] >= self.n_entries:
+            raise InputError(
+                f"positions of entries must be from 0 to {self.n_entries - 1}; "
+                f"got {positions[0]} to {positions[-1]}."
+            )
+        if len(again := positions[1:][positions[1:] == positions[:-1]]):
+            raise InputError(
+                f"each entry can be picked once; position {again[0]} came twice. "
+                "Use np.unique(positions)."
+            )
+        return self._keep(positions)
 
     def by_row(self) -> Entries:
         """Gather the entries by row."""

@@ -35,8 +35,8 @@ def read(
 
         - ``.csv .tsv .txt .dat .data``, each also with ``.gz``: text in UTF-8. The delimiter is
           one of ``, ; | ::``, tab or white space; after ``;`` numbers may have a decimal comma.
-          Missing is an empty cell, NA, N/A, NaN, null, None, ? or -, in any case. Names that are
-          whole numbers in all lines are numbers, otherwise they are text.
+          Missing is an empty cell, NA, N/A, #N/A, NaN, null, None, ?, - or a point, in any case.
+          Names that are whole numbers in all lines are numbers, otherwise they are text.
         - ``.parquet``: read by polars or pyarrow and judged as by `Observations.from_table`.
         - ``.mtx``, ``.mtx.gz``: Matrix Market. What is not stored is missing.
         - ``.npy``: an array, NaN is missing. ``.npz``: one array; or ``rows``, ``columns`` and

@@ -18,7 +18,8 @@ from fillrank.data.names import as_names
 from fillrank.data.triplets import Triplets
 from fillrank.errors import ReadError, UnknownNameError
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})  # in any case
+# In any case; a point is SAS's and Stata's, #N/A a spreadsheet's.
+MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-", "."})
 # In order of preference where several would do: a decimal comma is no delimiter.
 DELIMITERS = {"::": "'::'", "\t": "tab", ";": "';'", "|": "'|'", ",": "','", " ": "white space"}
 HEAD = 100  # lines from which delimiter and header are judged
@@ -44,8 +45,9 @@ class TextTable(NamedTuple):
         number = parse_number(text, self.delimiter)
         if number is None:
             raise ReadError(
-                f"{self.source}, line {line}, column {self.names[column]!r}: {text!r} is not a "
-                "number. A missing value is an empty cell, NA, N/A, NaN, null, None, ? or -."
+                f"{self.source}, line {line}, column {self.names[column]!r}: {text!r} is not "
+                "a number. A missing value is an empty cell, NA, N/A, #N/A, NaN, null, None, ?, - or a "
+                "point."
             )
         return number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Literal
 
 import numpy as np
@@ -63,6 +64,9 @@ class BPMF(SampledCompleter):
         The same seed gives the same numbers, on any number of threads.
     progress : bool
         Show a bar in a terminal, or a line every ten seconds elsewhere.
+    checkpoint : path or None
+        A folder to keep the run in while it goes, every minute. If the process dies, the same call takes
+        it up from there, to the same bits; with another ``n_sweeps`` it goes on, or ends earlier.
 
     Attributes
     ----------
@@ -107,6 +111,7 @@ class BPMF(SampledCompleter):
         value_range: Any = "auto",
         random_state: Any = None,
         progress: bool = True,
+        checkpoint: str | os.PathLike[str] | None = None,
     ):
         self.max_rank = max_rank
         self.n_sweeps = n_sweeps
@@ -121,6 +126,7 @@ class BPMF(SampledCompleter):
         self.value_range = value_range
         self.random_state = random_state
         self.progress = progress
+        self.checkpoint = checkpoint
 
     @classmethod
     def as_published(cls, **changes: Any) -> BPMF:

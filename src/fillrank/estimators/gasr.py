@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import partial
 from typing import Any, Literal
 
@@ -62,6 +64,9 @@ class GASR(SampledCompleter):
         The same seed gives the same numbers, on any number of threads.
     progress : bool
         Show a bar in a terminal, or a line every ten seconds elsewhere.
+    checkpoint : path or None
+        A folder to keep the run in while it goes, every minute. If the process dies, the same call takes
+        it up from there, to the same bits; with another ``n_sweeps`` it goes on, or ends earlier.
     sampler : {"mixture", "published"}
         The engine's sampler, or the one of the paper; see `as_published`.
 
@@ -110,6 +115,7 @@ class GASR(SampledCompleter):
         value_range: Any = "auto",
         random_state: Any = None,
         progress: bool = True,
+        checkpoint: str | os.PathLike[str] | None = None,
         sampler: Literal["mixture", "published"] = "mixture",
     ):
         self.max_rank = max_rank
@@ -124,6 +130,7 @@ class GASR(SampledCompleter):
         self.value_range = value_range
         self.random_state = random_state
         self.progress = progress
+        self.checkpoint = checkpoint
         self.sampler = sampler
 
     @classmethod
@@ -180,7 +187,8 @@ class GASR(SampledCompleter):
 
     def _plan(self) -> Plan:
         plan = super()._plan()
-        return plan._replace(n_adapt=plan.n_sweeps) if self._is_published else plan
+        # As published, hyperparameters are estimated for as long as the run goes.
+        return plan._replace(n_adapt=sys.maxsize) if self._is_published else plan
 
     def _sampler(self) -> Sampler:
         return Sampler(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,15 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from fillrank.data.checks import check_whole
 from fillrank.data.entries import Entries
 from fillrank.draws.streams import chain_key
-from fillrank.errors import ConvergenceWarning, NotSupportedError
+from fillrank.errors import ConvergenceWarning, NotSupportedError, ReadError
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
 from fillrank.estimators.warn import warn_unconverged, warn_user, why_not_to_trust
 from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
+from fillrank.posterior.soundness import check_traces
 from fillrank.run.chains import Chain, Sampler
-from fillrank.run.loop import Outcome, Plan, execute
+from fillrank.run.loop import Outcome, Plan, begin, execute
+from fillrank.run.recorder import Traces
 from fillrank.samplers import ipm3f as gibbs
 from fillrank.samplers.state import Data
 from fillrank.solvers import ipm3f as variational
@@ -90,6 +92,13 @@ class IPM3F(OrdinalCompleter):
     >>> bool(errors.mean() < 0.3)
     True
     """
+
+    _kept: ClassVar[dict[str, Any]] = OrdinalCompleter._kept | {
+        "n_sweeps_": int,
+        "interrupted_": bool,
+        "traces_": Traces,
+        "sticks_": np.ndarray,
+    }
 
     def __init__(
         self,
@@ -178,17 +187,23 @@ class IPM3F(OrdinalCompleter):
         state = gibbs.init(ordinal, hyper, self.max_rank, rng)
         chain = Chain(state, gibbs.Frame(hyper, chain_key(frame.seed, 0), frame.workers))
         sampler = Sampler(gibbs.sweep, gibbs.draw, gibbs.spectrum, gibbs.history)
-        outcome = execute([chain], ordinal, sampler, plan, rng, show)
-        scorers = outcome.recorder.draws
+        run = begin([chain], ordinal, sampler, plan, rng)
+        outcome = execute(run, ordinal, sampler, plan, show)
+        scorers = outcome.run.recorder.draws
         rank = float(np.mean([scorer.left.shape[1] for scorer in scorers]))
-        return Solution(scorers, rank, outcome, outcome.n_sweeps, not outcome.interrupted)
+        return Solution(scorers, rank, outcome, outcome.run.n_sweeps, not outcome.interrupted)
 
     def _new_rows(self, entries: Entries, workers: Workers) -> list[Scorer]:
         if self.inference == "gibbs":
             kept = enumerate(self.posterior_.scorers)
             return [self._sample_rows(entries, scorer, t, workers) for t, scorer in kept]
         hyper = variational.usual_hyper(1.0 / self.penalty_)
-        return [variational.fit_rows(entries, self._state, hyper, workers)]
+        return [variational.fit_rows(entries, self._state(), hyper, workers)]
+
+    def _state(self) -> variational.State:
+        """The variational solution, as far as new rows need it."""
+        psi, Lam, thresholds = self.posterior_.scorers[0]
+        return variational.State(psi, Lam, thresholds, self.sticks_, np.zeros(0))
 
     def _sample_rows(self, entries: Entries, kept: Scorer, t: int, workers: Workers) -> Scorer:
         """New rows under the t-th kept draw."""
@@ -205,17 +220,18 @@ class IPM3F(OrdinalCompleter):
         if self.inference == "gibbs":
             self._keep_run(solution.carry)
             return
-        fit, self._state = solution.carry
+        fit, state = solution.carry
+        self.sticks_ = state.g
         self.history_ = {"objective": np.array(fit.objectives)}
         self.stop_reason_ = fit.reason
         if not fit.converged:
             warn_unconverged(self, fit.reason)
 
     def _keep_run(self, outcome: Outcome) -> None:
-        self._recorder = outcome.recorder
-        self.history_ = outcome.recorder.history()
+        self.traces_ = outcome.run.recorder.traces()
+        self.history_ = self.traces_.history
         self.stop_reason_ = outcome.stop_reason
-        self.n_sweeps_ = outcome.n_sweeps
+        self.n_sweeps_ = outcome.run.n_sweeps
         self.interrupted_ = outcome.interrupted
         if message := why_not_to_trust(outcome):
             warn_user(message, ConvergenceWarning)
@@ -231,10 +247,29 @@ class IPM3F(OrdinalCompleter):
         """R-hat and effective sample sizes of scores and loss; for ``inference="gibbs"``."""
         check_is_fitted(self)
         self._must_sample("diagnostics of chains")
-        return diagnose_run(self._recorder, self.rank_)
+        if not hasattr(self, "traces_"):
+            raise NotSupportedError(
+                "a model of new rows has no chains of its own; ask the one that it came from."
+            )
+        return diagnose_run(self.traces_, self.rank_)
 
     def _must_sample(self, what: str) -> None:
         if self.inference != "gibbs":
             raise NotSupportedError(
                 f'the variational fit draws nothing, so it has no {what}; inference="gibbs" has.'
             )
+
+    def _forget_run(self) -> None:
+        if hasattr(self, "traces_"):
+            del self.traces_
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        check_choice("inference", self.inference, ("variational", "gibbs"))
+        if hasattr(self, "traces_"):
+            check_traces(self.traces_, self.observations_.shape)
+        if self.inference == "variational":
+            sticks = vars(self).get("sticks_", np.zeros(0))
+            features = self.posterior_.scorers[0].left.shape[1]
+            if sticks.shape != (features, 2) or not (np.isfinite(sticks) & (sticks > 0)).all():
+                raise ReadError("its features are not those of its predictions.")

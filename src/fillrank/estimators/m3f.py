@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -74,6 +74,11 @@ class M3F(OrdinalCompleter):
     >>> bool(errors.mean() < 0.3)
     True
     """
+
+    _kept: ClassVar[dict[str, Any]] = OrdinalCompleter._kept | {
+        "singular_values_": np.ndarray,
+        "violation_": float,
+    }
 
     def __init__(
         self,

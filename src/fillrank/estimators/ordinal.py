@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -11,13 +11,15 @@ from fillrank.data.checks import check_real, check_whole
 from fillrank.data.entries import Entries
 from fillrank.data.levels import Levels, find_levels
 from fillrank.data.observations import Observations
-from fillrank.errors import NotSupportedError
-from fillrank.estimators.base import MatrixCompleter, one_blas_thread
+from fillrank.errors import NotSupportedError, ReadError
+from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import seed_from
+from fillrank.estimators.threads import one_blas_thread
 from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.metrics import mae
 from fillrank.posterior.ordinal import OrdinalPosterior
+from fillrank.posterior.soundness import check_ordinal
 from fillrank.run.progress import progress_for
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Limits
@@ -57,6 +59,16 @@ class OrdinalCompleter(MatrixCompleter):
     Subclasses give `_solve` and `_new_rows`, and keep what is their own in `_keep`.
     """
 
+    _kept: ClassVar[dict[str, Any]] = MatrixCompleter._kept | {
+        "posterior_": OrdinalPosterior,
+        "levels_": np.ndarray,
+        "penalty_": float,
+        "path_": list[PathPoint],
+        "rank_": int,
+        "history_": dict[str, np.ndarray],
+        "stop_reason_": str,
+    }
+    _needed: ClassVar[set[str]] = MatrixCompleter._needed | {"levels_", "penalty_"}
     penalty: float | Literal["auto"]
     max_rank: int
     max_iterations: int
@@ -64,6 +76,7 @@ class OrdinalCompleter(MatrixCompleter):
     levels: Literal["auto"] | Sequence[float]
     random_state: Any
     progress: bool
+    _bytes_a_cell = 40  # levels are asked for cell by cell
     # Whether the path goes from small penalties to large ones: each fit begins where the last ended.
     _upwards = False
 
@@ -145,19 +158,30 @@ class OrdinalCompleter(MatrixCompleter):
         self.path_ = path
         return chosen, best_carry
 
-    def _check_intervals(self) -> None:
+    def _check_draws(self, what: str) -> None:
         raise NotSupportedError(
             f"{type(self).__name__} predicts by margins, which say nothing about how likely a level "
-            "is, so it has no intervals. GASR and BPMF have them."
+            f"is, so it has no {what}. GASR and BPMF have."
         )
 
-    def _complete_rows(self, entries: Entries, columns: np.ndarray) -> np.ndarray:
+    def _fold_in(self, entries: Entries, axis: Literal["rows", "columns"]) -> OrdinalPosterior:
+        if axis == "columns":
+            raise NotSupportedError(
+                f"{type(self).__name__} learns the thresholds of every row from all of its columns: new "
+                "columns need a new fit. The other methods can fold them in."
+            )
         levels = Levels(self.levels_)
-        numbered = levels.numbered(entries)._replace(indices=columns[entries.indices])
         with self._workers() as workers:
-            scorers = self._new_rows(numbered, workers)
-        rows = np.arange(entries.pointers.size - 1)
-        return OrdinalPosterior(scorers, levels.values).block(rows, columns)
+            scorers = self._new_rows(levels.numbered(entries), workers)
+        return OrdinalPosterior(scorers, levels.values)
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        check_ordinal(self.posterior_, self.observations_.shape)
+        if not np.array_equal(self.levels_, self.posterior_.levels):
+            raise ReadError("its levels are not those of its predictions.")
+        if not _SMALLEST_PENALTY <= self.penalty_ < np.inf:
+            raise ReadError(f"its penalty must be at least {_SMALLEST_PENALTY:g} and finite.")
 
 
 def _numbered(observations: Observations, levels: Levels) -> Data:

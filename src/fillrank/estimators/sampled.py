@@ -2,31 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import hashlib
+import os
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fillrank.data.checks import check_whole
 from fillrank.data.observations import Observations
-from fillrank.data.standard import standardise
-from fillrank.errors import ConvergenceWarning
-from fillrank.estimators.base import MatrixCompleter, one_blas_thread
+from fillrank.data.standard import Standard, standardise
+from fillrank.errors import ConvergenceWarning, NotSupportedError, ReadError
+from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import check_choice, check_value_range, seed_from
+from fillrank.estimators.threads import one_blas_thread
 from fillrank.estimators.warn import warn_user, why_not_to_trust
 from fillrank.kernels.compiled import must_compile
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, diagnose_run
-from fillrank.posterior.posterior import Posterior, Units
+from fillrank.posterior.halves import halved
+from fillrank.posterior.mean import mean_draw
+from fillrank.posterior.posterior import MOST_DRAWS, Posterior, Units
 from fillrank.posterior.rank import most_probable, rank_probabilities
+from fillrank.posterior.soundness import check_history, check_posterior, check_traces
+from fillrank.posterior.to_arviz import to_arviz
 from fillrank.run.chains import Chain, Sampler
-from fillrank.run.loop import AUTO_BURN_IN, AUTO_MOST_SWEEPS, Outcome, Plan, execute
+from fillrank.run.checkpoint import Checkpoint
+from fillrank.run.loop import (
+    AUTO_BURN_IN,
+    AUTO_MOST_SWEEPS,
+    Keep,
+    Outcome,
+    Plan,
+    Run,
+    begin,
+    execute,
+)
 from fillrank.run.progress import say
+from fillrank.run.recorder import Traces
 from fillrank.samplers.draw import Draw
 from fillrank.samplers.state import Data
 
 # The power of the data's unit that a traced quantity carries.
 _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
+
+
+# Settings that a run which is taken up again may have otherwise.
+_MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress", "random_state", "value_range"}
+
+
+class Going(NamedTuple):
+    """A run that can go on, with its plan; and the units of its data."""
+
+    run: Run
+    plan: Plan
+    units: Units
+
+
+class KeptIn(NamedTuple):
+    """The folder in which a run is kept, if any, and what is said of it there."""
+
+    checkpoint: Checkpoint | None
+    about: dict[str, Any]
 
 
 class SampledCompleter(MatrixCompleter):
@@ -35,6 +74,22 @@ class SampledCompleter(MatrixCompleter):
     Subclasses check their own settings in `_check`, and give `_sampler` and `_first_chain`.
     """
 
+    _kept: ClassVar[dict[str, Any]] = MatrixCompleter._kept | {
+        "posterior_": Posterior,
+        "rank_": int,
+        "rank_probabilities_": dict[int, float],
+        "noise_variance_": float,
+        "singular_values_": np.ndarray,
+        "history_": dict[str, np.ndarray],
+        "n_sweeps_": int,
+        "stop_reason_": str,
+        "interrupted_": bool,
+        "traces_": Traces,
+    }
+    # A model of new rows has no run of its own.
+    _needed: ClassVar[set[str]] = MatrixCompleter._needed | (
+        _kept.keys() - MatrixCompleter._kept.keys() - {"traces_"}
+    )
     max_rank: int | Literal["auto"]
     n_sweeps: int | Literal["auto"]
     burn_in: int | Literal["auto"]
@@ -43,6 +98,7 @@ class SampledCompleter(MatrixCompleter):
     value_range: Any
     random_state: Any
     progress: bool
+    checkpoint: str | os.PathLike[str] | None
 
     def _check(self) -> None:
         """Refuse settings that only the subclass knows."""
@@ -70,8 +126,10 @@ class SampledCompleter(MatrixCompleter):
         self._check_common()
         self._check()
         value_range = check_value_range(self.value_range, observations)
-        seed = seed_from(self.random_state)
-        standard = standardise(observations, self._centred, np.dtype(self.dtype))
+        checkpoint = self._checkpoint(observations, plan)
+        about = checkpoint.about if checkpoint else None
+        seed = about["seed"] if about else seed_from(self.random_state)
+        standard = self._standard(observations)
         data = Data(standard.rows, standard.columns)
         say("compiling, at first use only; some seconds.", self.progress and must_compile())
         with one_blas_thread(), self._workers() as workers:
@@ -79,12 +137,46 @@ class SampledCompleter(MatrixCompleter):
                 self._first_chain(data, standard.scale, workers, [seed, c])
                 for c in range(self.n_chains)
             ]
-            outcome = execute(
-                chains, data, self._sampler(), plan, np.random.default_rng(seed), self.progress
-            )
-        self.observations_ = observations
-        self._keep(outcome, Units(standard.location, standard.scale, value_range))
+            run = begin(chains, data, self._sampler(), plan, np.random.default_rng(seed))
+            self.observations_ = observations
+            units = Units(standard.location, standard.scale, value_range)
+            self._go_on(Going(run, plan, units), data, KeptIn(checkpoint, {"seed": seed}))
+
+    def _standard(self, observations: Observations) -> Standard:
+        return standardise(observations, self._centred, np.dtype(self.dtype))
+
+    def _go_on(self, going: Going, data: Data, kept_in: KeptIn) -> None:
+        """Run to the end of the plan, and take what came of it as the fitted model."""
+        run, plan, units = going
+        checkpoint, about = kept_in
+        sampler = self._sampler()
+        keep: Keep = lambda run: None  # noqa: E731
+        if checkpoint is not None:
+            run = checkpoint.restore(run, sampler)
+            keep = partial(checkpoint.keep, about=about)
+        outcome = execute(run, data, sampler, plan, self.progress, keep)
+        if checkpoint is not None:
+            checkpoint.keep(outcome.run, about, at_once=True)
+        self._keep(outcome, units)
+        unused = outcome.run._replace(chains=_with_workers(outcome.run.chains, None))
+        self._going: Going | None = Going(unused, plan, units)
         self._warn(outcome)
+
+    def _checkpoint(self, observations: Observations, plan: Plan) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        settings = self.get_params(deep=False)
+        identity: dict[str, Any] = {
+            name: repr(settings[name]) for name in settings.keys() - _MAY_DIFFER
+        }
+        whole = isinstance(self.random_state, Integral)
+        identity["random_state"] = int(self.random_state) if whole else "any"
+        identity |= {
+            "method": type(self).__name__,
+            "burn_in": plan.burn_in,
+            "entries": _fingerprint(observations),
+        }
+        return Checkpoint(self.checkpoint, identity)
 
     def _check_common(self) -> None:
         check_choice("dtype", self.dtype, ("float32", "float64"))
@@ -105,31 +197,31 @@ class SampledCompleter(MatrixCompleter):
 
     def _keep(self, outcome: Outcome, units: Units) -> None:
         """Turn the record of a run into fitted attributes, in the data's units."""
-        recorder = outcome.recorder
-        n_rows, n_columns = self.observations_.shape
-        draws, spectra = recorder.draws, recorder.spectra
-        # A single row or column was given an empty twin, which goes here.
-        draws = [Draw(w.left[:n_rows], w.right[:n_columns], w.noise_variance) for w in draws]
-        noise = float(np.mean([draw.noise_variance for draw in draws]))
-        self.posterior_ = Posterior(draws, units)
+        recorder = outcome.run.recorder
+        n_rows, n_columns = shape = self.observations_.shape
+        mean = mean_draw(_within(recorder.draws, shape))
+        draws = _within(recorder.spread_draws(MOST_DRAWS), shape)
+        traces = recorder.traces()
+        draws = halved(draws, traces.probe_rows % n_rows, traces.probe_columns % n_columns)
+        self.posterior_ = Posterior(draws, units, mean)
         self.rank_probabilities_ = rank_probabilities(
-            spectra, (n_rows, n_columns), len(self.observations_), noise
+            traces.spectra, shape, len(self.observations_), mean.noise_variance
         )
         self.rank_ = most_probable(self.rank_probabilities_)
-        self.singular_values_ = units.scale * spectra.mean(axis=(0, 1))
-        self.noise_variance_ = noise * units.scale**2
-        self.n_sweeps_ = outcome.n_sweeps
+        self.singular_values_ = units.scale * traces.spectra.mean(axis=(0, 1))
+        self.noise_variance_ = mean.noise_variance * units.scale**2
+        self.n_sweeps_ = outcome.run.n_sweeps
         self.stop_reason_ = outcome.stop_reason
         self.interrupted_ = outcome.interrupted
         self.history_ = {
             name: trace * units.scale ** _UNIT_POWERS.get(name, 0)
-            for name, trace in recorder.history().items()
+            for name, trace in traces.history.items()
         }
-        self._recorder = recorder
+        self.traces_ = traces
 
     def _warn(self, outcome: Outcome) -> None:
         """Say so if the run cannot be trusted."""
-        kept = len(outcome.recorder.draws)
+        kept = len(outcome.run.recorder.draws)
         if message := why_not_to_trust(outcome, self._judged):
             if self.n_chains == 1 and not outcome.interrupted:
                 message += " With n_chains=2, diagnostics() judges by the agreement of chains."
@@ -144,5 +236,100 @@ class SampledCompleter(MatrixCompleter):
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of identified quantities, with a verdict."""
+        self._check_run("diagnostics")
+        return diagnose_run(self.traces_, self.rank_)
+
+    def to_arviz(self) -> Any:
+        """The run as ArviZ' data structure, an xarray DataTree; needs ``pip install "fillrank[arviz]"``.
+
+        Returns
+        -------
+        DataTree
+            Group ``posterior`` has what `history_` traces, after the burn-in, and ``prediction``:
+            the signal in 200 cells chosen at random; group ``spectrum`` has the singular values of
+            the kept draws. All in the data's units.
+        """
+        self._check_run("draws of its own")
+        units, method = self.posterior_.units, type(self).__name__
+        return to_arviz(self.traces_, self.history_, self.observations_, units, method)
+
+    def run_longer(self, n_sweeps: int) -> Self:
+        """Take more sweeps, as if the fit had been asked for so many from the beginning.
+
+        The result has the same bits as that of one longer run with the same burn-in.
+
+        Parameters
+        ----------
+        n_sweeps : int
+            How many more.
+        """
+        self._check_run("chains to go on with")
+        if self._going is None:
+            raise NotSupportedError(
+                "this model has come from a file, which holds no chains to go on with. Fit with "
+                "checkpoint=folder to be able to go on in another process."
+            )
+        more = check_whole("n_sweeps", n_sweeps, 1)
+        run, plan, units = self._going
+        plan = plan._replace(n_sweeps=run.n_sweeps + more, until_enough=False)
+        standard = self._standard(self.observations_)
+        with one_blas_thread(), self._workers() as workers:
+            run = run._replace(chains=_with_workers(run.chains, workers))
+            data = Data(standard.rows, standard.columns)
+            self._go_on(Going(run, plan, units), data, KeptIn(None, {}))
+        return self
+
+    def recorded_draws(self) -> list[Draw]:
+        """All draws that the run has kept, in standard units; ``posterior_`` has some of them."""
+        self._check_run("draws of its own")
+        if self._going is None:
+            raise NotSupportedError("a model from a file has the draws of its posterior_ alone.")
+        return _within(self._going.run.recorder.draws, self.observations_.shape)
+
+    def _check_run(self, what: str) -> None:
         check_is_fitted(self)
-        return diagnose_run(self._recorder, self.rank_)
+        if not hasattr(self, "traces_"):
+            raise NotSupportedError(
+                f"a model of new rows or columns has no {what}; ask the one that it came from."
+            )
+
+    def _forget_run(self) -> None:
+        self.__dict__.pop("traces_", None)  # a model of new rows or columns has none already
+        self._going = None
+
+    def _check_draws(self, what: str) -> None:
+        check_is_fitted(self)
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        self._going = None
+        shape = self.observations_.shape
+        check_posterior(self.posterior_, shape)
+        by_chain = len(check_history(self.history_)) == 2
+        if not by_chain or min(trace.min() for trace in self.history_.values()) < 0:
+            raise ReadError("its history is not that of a sampler's variances and scales.")
+        if min(draw.noise_variance for draw in self.posterior_.draws) <= 0:
+            raise ReadError("its noise is none, and no sampler ends there.")
+        if hasattr(self, "traces_"):
+            check_traces(self.traces_, shape)
+            if self.traces_.spectra.shape[2] != self.singular_values_.size:
+                raise ReadError("its singular values are not those of its draws.")
+
+
+def _within(draws: list[Draw], shape: tuple[int, int]) -> list[Draw]:
+    """Draws of the table alone: a single row or column was given an empty twin, which goes here."""
+    m, n = shape
+    return [Draw(draw.left[:m], draw.right[:n], draw.noise_variance) for draw in draws]
+
+
+def _with_workers(chains: tuple[Chain, ...], workers: Workers | None) -> tuple[Chain, ...]:
+    """The chains with other threads in their frames; without any they can be pickled."""
+    return tuple(chain._replace(frame=chain.frame._replace(workers=workers)) for chain in chains)
+
+
+def _fingerprint(observations: Observations) -> str:
+    """A digest of the entries and their places."""
+    digest = hashlib.sha256(repr(observations.shape).encode())
+    for array in (observations.row_index, observations.column_index, observations.values):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -24,7 +24,8 @@ def score(test: Any, model: MatrixCompleter, level: float = 0.9) -> dict[str, fl
     Returns
     -------
     dict
-        ``rmse``, ``mae``, ``nmae`` (the mean absolute error divided by the range of values);
+        ``rmse``, ``mae``, ``nmae`` (the mean absolute error divided by the range of values: that of the
+        scale, or of the entries fitted, or of ``test`` if the model has come from a file without them);
         ``rmse_rounded``, ``mae_rounded`` and ``nmae_rounded`` with predictions rounded to whole
         numbers; ``coverage``, the share of entries within their intervals, NaN if it has none.
 
@@ -43,7 +44,7 @@ def score(test: Any, model: MatrixCompleter, level: float = 0.9) -> dict[str, fl
         covered = coverage(test.values, low, high)
     except NotSupportedError:
         covered = float("nan")
-    seen = model.observations_.values
+    seen = model.observations_.values if len(model.observations_) else test.values
     value_range = model.posterior_.units.value_range or (float(seen.min()), float(seen.max()))
     rounded = np.rint(predicted)
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,13 @@ from fillrank.data.entries import Entries
 from fillrank.data.observations import Observations
 from fillrank.data.standard import location_and_scale
 from fillrank.errors import InputError, NotSupportedError
-from fillrank.estimators.base import MatrixCompleter, one_blas_thread
+from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import EFFECTS, check_choice, check_value_range, seed_from
+from fillrank.estimators.threads import one_blas_thread
 from fillrank.estimators.warn import warn_unconverged
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.posterior import Posterior, Units
+from fillrank.posterior.soundness import check_posterior
 from fillrank.run.progress import progress_for
 from fillrank.samplers.draw import Draw
 from fillrank.samplers.state import Data, Options
@@ -99,6 +101,19 @@ class SpectralCompleter(MatrixCompleter):
     stop_reason_ : str
         Why the fit ended.
     """
+
+    _kept: ClassVar[dict[str, Any]] = MatrixCompleter._kept | {
+        "posterior_": Posterior,
+        "penalty_": float,
+        "beta_": float,
+        "path_": list[PathPoint],
+        "rank_": int,
+        "singular_values_": np.ndarray,
+        "noise_variance_": float,
+        "history_": dict[str, np.ndarray],
+        "violation_": float,
+        "stop_reason_": str,
+    }
 
     def __init__(
         self,
@@ -224,7 +239,8 @@ class SpectralCompleter(MatrixCompleter):
         scale = self._units.scale
         left = np.column_stack([U * s, problem.row_effects, np.ones(len(U))])
         right = np.column_stack([V, np.ones(len(V)), problem.column_effects])
-        self.posterior_ = Posterior([Draw(left, right, noise)], self._units)
+        best = Draw(left, right, noise)
+        self.posterior_ = Posterior([best], self._units, best)
         self.penalty_ = setting.penalty * scale
         self.rank_ = int(s.size)
         self.singular_values_ = scale * s
@@ -235,11 +251,15 @@ class SpectralCompleter(MatrixCompleter):
         if not fit.converged:
             warn_unconverged(self, fit.reason)
 
-    def _check_intervals(self) -> None:
+    def _check_draws(self, what: str) -> None:
         # A single best matrix says nothing about how sure it is.
         raise NotSupportedError(
-            f"{type(self).__name__} has no posterior, so no intervals. GASR has them."
+            f"{type(self).__name__} has no posterior, so no {what}. GASR and BPMF have."
         )
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        check_posterior(self.posterior_, self.observations_.shape)
 
 
 def _in_units(point: PathPoint, scale: float) -> PathPoint:

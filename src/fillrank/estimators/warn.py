@@ -30,11 +30,12 @@ def warn_unconverged(method: object, reason: str) -> None:
 
 def why_not_to_trust(outcome: Outcome, judged: bool = True) -> str:
     """What a user should know of a run that was cut short or is too short; empty if nothing."""
+    recorder = outcome.run.recorder
     if outcome.interrupted:
-        return f"Fit {outcome.stop_reason}; {len(outcome.recorder.draws)} draws are kept."
-    if judged and (wrong := complaint(outcome.recorder.probes)):
+        return f"Fit {outcome.stop_reason}; {len(recorder.draws)} draws are kept."
+    if judged and (wrong := complaint(recorder.probes)):
         return (
             f"The run is too short to be trusted: {wrong}. Set n_sweeps above the "
-            f"{outcome.n_sweeps} of this run."
+            f"{outcome.run.n_sweeps} of this run."
         )
     return ""

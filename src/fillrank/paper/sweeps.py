@@ -7,9 +7,9 @@ import numpy as np
 
 from fillrank.data.observations import Observations
 from fillrank.data.standard import standardise
-from fillrank.estimators.base import one_blas_thread
 from fillrank.estimators.checks import check_value_range, seed_from
 from fillrank.estimators.sampled import SampledCompleter
+from fillrank.estimators.threads import one_blas_thread
 from fillrank.posterior.posterior import Units
 from fillrank.run.chains import run
 from fillrank.samplers.draw import Draw

@@ -16,6 +16,7 @@ import numpy as np
 import fillrank as fr
 from fillrank.errors import InputError
 from fillrank.paper import published
+from fillrank.paper.averages import average_matrix
 from fillrank.paper.methods import (
     AS_PUBLISHED,
     BPMF,
@@ -96,7 +97,7 @@ def run(key: Key, size: Size, n_threads: int | None) -> dict[str, Any]:
         method, max_rank=setting.max_rank, random_state=seed, n_threads=n_threads, **sweeps
     )
     seconds = fit(model, data)
-    error = rmse(Z, model.predict_block(np.arange(m), np.arange(m)))
+    error = rmse(Z, average_matrix(model))
     return {
         "rmse": error,
         "relative": error / float(np.sqrt(np.mean(Z**2))),

@@ -15,6 +15,7 @@ import numpy as np
 
 from fillrank.errors import InputError
 from fillrank.paper import published
+from fillrank.paper.averages import average_at
 from fillrank.paper.methods import (
     AS_PUBLISHED,
     BPMF,
@@ -114,7 +115,7 @@ def run(
     scale = train.value_range()
     if scale is None:
         raise InputError(f"{key['data']} are no ratings on equally spaced levels.")
-    predicted = model.predict(test.rows, test.columns)
+    predicted = average_at(model, test.row_index, test.column_index)
     more = {"rank": int(model.rank_), "seconds": seconds}
     return errors(test.values, predicted, scale) | more
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fillrank.run.recorder import Recorder
+from fillrank.run.recorder import Traces
 
 # Vehtari et al. (2021) ask for R-hat below 1.01 before a draw is reported. Predictions are means over
 # many weakly identified factors, and are steady long before every singular value is.
@@ -112,9 +112,8 @@ def diagnose(
     )
 
 
-def diagnose_run(recorder: Recorder, n_factors: int) -> Diagnostics:
-    """Judge the record of a run, by the quality of the fit and the largest factors."""
-    name, trace = next(iter(recorder.history().items()))
-    burn_in = trace.shape[1] - recorder.n_recorded
+def diagnose_run(traces: Traces, n_factors: int) -> Diagnostics:
+    """Judge a run by the quality of its fit and by its largest factors."""
+    name, trace = next(iter(traces.history.items()))
     n_leading = min(n_factors, _LEADING)
-    return diagnose({name: trace[:, burn_in:]}, recorder.spectra, recorder.probes, n_leading)
+    return diagnose({name: trace[:, traces.burn_in :]}, traces.spectra, traces.probes, n_leading)

@@ -1,71 +1,235 @@
-"""Rows that were not there at fit: their coefficients given the other side's factors.
+r"""New rows of a fitted table: their posterior, given their own entries, under every kept draw.
 
-Under each kept draw a new row is a Gaussian regression on the columns' factors. Its prior is the
-Gaussian N(mean, L L^T) that the draw's own rows form; with coefficients mean + L w, w ~ N(0, I).
+Given a draw, with factors f_j of the columns and noise variance s2, a new row is a Gaussian regression:
+
+    x_j ~ N(c . f_j, s2),    c ~ N(mean, L L^T),
+
+where the prior is the law that the draw's own rows suggest (`empirical_law`). With c = mean + L w,
+g_j = L^T f_j / s and y_j = (x_j - mean . f_j) / s,
+
+    w | x ~ N(P^-1 h, P^-1),    P = I + sum_j g_j g_j^T,    h = sum_j g_j y_j.
+
+A row without entries has the prior: what is known of a row before anything is seen of it. The draws
+themselves are taken as they are: a refit would let the new rows teach it about the columns. That costs
+little as long as they are few beside those that were fitted, and these enough to show their factors.
+What the fit did not see, new rows cannot show: in tables of 20 rows, where it often missed a factor, 90%
+intervals held 82% of the missing cells, and 75% of those of new rows.
+
+A row's numbers come from its own entries alone, its draws also from its position among the new rows.
 """
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from fillrank.data.entries import Entries
+from fillrank.draws import streams
+from fillrank.draws.normal import normal_from_bits
+from fillrank.draws.streams import chain_key, row_bits, start_stream
+from fillrank.kernels.gaussian_rows import REASSOCIATE, Address, longest_row
+from fillrank.kernels.workers import Workers
 from fillrank.posterior.posterior import Posterior
 from fillrank.samplers.draw import Draw
+from fillrank.samplers.state import SMALLEST_NOISE
+
+# A chain that no run has: the draws of new rows never meet those of the fit with the same seed.
+_NO_CHAIN = 2**32 - 1
+# Standard deviations below this share of the mean are the rounding of a constant; below the second,
+# in standard units, a component is nothing, and its squares would lose their digits in float32.
+_CONSTANT, _NOTHING = 1e-12, 1e-15
+
+
+class _Regression(NamedTuple):
+    """What a draw says of a new row.
+
+    ``mean`` (k,) and ``L`` (k, k) are its prior, ``factors`` (n, k) holds g_j, ``offsets`` (n,) holds
+    mean . f_j, ``noise_sd`` is s. ``turn`` (K, k) takes c to the basis that all draws share.
+    """
+
+    mean: np.ndarray
+    L: np.ndarray
+    factors: np.ndarray
+    offsets: np.ndarray
+    noise_sd: float
+    turn: np.ndarray
+
+
+@njit(fastmath=REASSOCIATE)
+def _product(rows, a, b, n):
+    """The product of the rows a and b of a matrix, over their first n numbers."""
+    total = 0.0
+    for t in range(n):
+        total += rows[a, t] * rows[b, t]
+    return total
+
+
+@njit
+def _gather(entries, i, regression, tile):
+    """Copy the g_j of a row's columns into ``tile``, component by component, and y_j below them."""
+    first, k = entries.pointers[i], regression.mean.size
+    n = entries.pointers[i + 1] - first
+    for t in range(n):
+        j = entries.indices[first + t]
+        for a in range(k):
+            tile[a, t] = regression.factors[j, a]
+        tile[k, t] = (entries.values[first + t] - regression.offsets[j]) / regression.noise_sd
+    return n
+
+
+@njit
+def _factorise(tile, n, system):
+    """``system`` (k + 1, k) becomes the Cholesky factor of P and, below it, its inverse times h."""
+    k = system.shape[1]
+    for a in range(k + 1):
+        for b in range(min(a + 1, k)):
+            value = _product(tile, a, b, n) - _product(system, a, b, b)
+            if a == b:
+                # Without rounding no pivot of I + a Gram matrix is below 1.
+                system[a, a] = math.sqrt(max(1.0, 1.0 + value))
+            else:
+                system[a, b] = value / system[b, b]
+
+
+@njit
+def _solve_transposed(system, v):
+    """v becomes R^-T v, for the lower triangular R in the first rows of ``system``."""
+    for a in range(v.size - 1, -1, -1):
+        v[a] /= system[a, a]
+        for b in range(a):
+            v[b] -= system[a, b] * v[a]
+
+
+@njit(fastmath=REASSOCIATE)
+def _add_product(matrix, v, out):
+    """out += matrix v."""
+    for a in range(out.size):
+        total = 0.0
+        for b in range(v.size):
+            total += matrix[a, b] * v[b]
+        out[a] += total
 
 
 @njit(nogil=True, cache=True)
-def _regress_rows(entries, factors, noise_variance, out):
-    """Posterior means of w in x_j ~ N(w . f_j, noise variance), w ~ N(0, I), for every row."""
-    width = factors.shape[1]
-    for i in range(out.shape[0]):
-        precision = np.eye(width)
-        right_hand = np.zeros(width)
-        for t in range(entries.pointers[i], entries.pointers[i + 1]):
-            f = factors[entries.indices[t]] / np.sqrt(noise_variance)
-            x = entries.values[t] / np.sqrt(noise_variance)
-            for p in range(width):
-                right_hand[p] += f[p] * x
-                for q in range(width):
-                    precision[p, q] += f[p] * f[q]
-        out[i] = np.linalg.solve(precision, right_hand)
+def _regress_rows(entries, regression, address, means, draws, start, stop):
+    """Draw c of the rows start to stop into ``draws``, and add E[c | x], turned, to ``means``."""
+    mean, L, turn = regression.mean, regression.L, regression.turn
+    k = mean.size
+    tile = np.empty((k + 1, longest_row(entries.pointers, start, stop)))
+    system = np.empty((k + 1, k))
+    bits = np.empty(k, dtype=np.uint64)
+    w, noise, c = np.empty(k), np.empty(k), np.empty(k)
+    stream = start_stream(address.key, address.sweep, address.purpose)
+    for i in range(start, stop):
+        _factorise(tile, _gather(entries, i, regression, tile), system)
+        row_bits(stream, i, bits)
+        for a in range(k):
+            w[a] = system[k, a]
+            noise[a] = normal_from_bits(bits[a], stream, i, a)
+            c[a] = mean[a]
+        _solve_transposed(system, w)
+        _solve_transposed(system, noise)
+        _add_product(L, w, c)
+        _add_product(turn, c, means[i])
+        _add_product(L, noise, c)
+        for a in range(k):
+            draws[i, a] = c[a]
 
 
-def _empirical_law(left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(mean, L) of the rows of ``left``: their covariance is L L^T.
+def empirical_law(left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(mean, L) of one more row beside the m rows of ``left``: its covariance is L L^T.
 
-    Correlations are shrunk towards 0 as if there were as many further rows as columns, without any: a
-    few rows would else confine new ones to their own span. A constant column stays constant.
+    Variances are those of the rows times (m + 1) / (m - 3), as in Student's law of the next of m
+    Gaussian numbers. Correlations are shrunk towards 0 as if there were as many further rows as columns,
+    without any: a few rows would else confine new ones to their own span. A constant column stays
+    constant.
     """
-    m, width = left.shape
-    left = left.astype(np.float64)
-    mean = left.mean(axis=0)
-    sd = left.std(axis=0)
-    sd[sd <= 1e-12 * np.abs(mean)] = 0.0  # a constant differs from its mean by rounding alone
-    scaled = np.divide(left - mean, sd, out=np.zeros_like(left), where=sd > 0)
-    correlation = scaled.T @ scaled / (m + width)
+    m, k = left.shape
+    mean = left.mean(axis=0, dtype=np.float64)
+    centred = left - mean.astype(left.dtype)
+    products = (centred.T @ centred).astype(np.float64)
+    sd = np.sqrt(np.diag(products) / m)
+    sd[sd <= np.maximum(_CONSTANT * np.abs(mean), _NOTHING)] = 0.0
+    scale = np.divide(1.0, sd, out=np.zeros(k), where=sd > 0)
+    correlation = scale[:, None] * products * scale / (m + k)
     np.fill_diagonal(correlation, 1.0)
+    sd *= math.sqrt((m + 1) / max(m - 3, 1))
     return mean, sd[:, None] * np.linalg.cholesky(correlation)
 
 
-def fold_in_rows(draw: Draw, entries: Entries) -> np.ndarray:
-    """The expected left factors of new rows under one draw, given their entries (standard units)."""
-    mean, L = _empirical_law(draw.left)
-    factors = draw.right.astype(np.float64)
-    rest = entries._replace(values=entries.values - (factors @ mean)[entries.indices])
-    w = np.empty((entries.pointers.size - 1, mean.size))
-    _regress_rows(rest, factors @ L, draw.noise_variance, w)
-    return mean + w @ L.T
+def _regression(draw: Draw, basis: np.ndarray) -> _Regression:
+    """The regression of a new row under a draw; ``basis`` (n, K) is orthonormal."""
+    mean, L = empirical_law(draw.left)
+    right, dtype = draw.right, draw.right.dtype
+    noise_sd = math.sqrt(max(draw.noise_variance, SMALLEST_NOISE))
+    factors = right @ (L / noise_sd).astype(dtype)
+    return _Regression(mean, L, factors, right @ mean, noise_sd, basis.T @ right)
 
 
-def complete_rows(posterior: Posterior, entries: Entries, columns: np.ndarray) -> np.ndarray:
-    """Posterior means of new rows in the given columns (positions at fit): a matrix.
+def fold_in(posterior: Posterior, entries: Entries, workers: Workers, seed: int = 0) -> Posterior:
+    """The posterior of new rows in the columns that were fitted.
 
-    ``entries`` holds the rows' values in the data's units, and positions within ``columns``.
+    Parameters
+    ----------
+    posterior : Posterior
+    entries : Entries
+        Of the new rows, in standard units; the indices are positions of columns at fit.
+    workers : Workers
+        The result does not depend on their number.
+    seed : int
+        For the draws; the mean does not depend on it.
+
+    Returns
+    -------
+    Posterior
+        Of the new rows. Its draws are of the rows, one under each kept draw; its mean is that of the
+        expected rows, which has less Monte Carlo error than the average of the draws. If there is one
+        draw only, as from a solver, then that expectation is also the only draw of the new rows.
+
+    Notes
+    -----
+    The mean is projected on the space of columns of the posterior's own mean, so that it has as few
+    factors and does not depend on which rows come together. What that cuts off was seen to be below
+    the Monte Carlo error of an average of 128 draws.
     """
-    location, scale, _ = posterior.units
-    standard = Entries(
-        entries.pointers, columns[entries.indices], (entries.values - location) / scale
-    )
-    total = np.zeros((entries.pointers.size - 1, columns.size))
-    for draw in posterior.draws:
-        total += fold_in_rows(draw, standard) @ draw.right[columns].T
-    return posterior.units.restore(total / len(posterior.draws))
+    n_rows = entries.pointers.size - 1
+    basis = np.linalg.qr(posterior.mean.right).Q
+    means = np.zeros((n_rows, basis.shape[1]))
+    key = chain_key(seed, _NO_CHAIN)
+    draws = []
+    for t, draw in enumerate(posterior.draws):
+        regression = _regression(draw, basis)
+        address = Address(key, t, streams.ROWS)
+        left = np.empty((n_rows, draw.left.shape[1]), draw.left.dtype)
+        _regress(entries, regression, address, means, left, workers)
+        draws.append(draw._replace(left=left))
+    left = (means / len(draws)).astype(basis.dtype)
+    mean = Draw(left, basis, posterior.mean.noise_variance)
+    return Posterior(draws if len(draws) > 1 else [mean], posterior.units, mean)
+
+
+def _regress(
+    entries: Entries,
+    regression: _Regression,
+    address: Address,
+    means: np.ndarray,
+    draws: np.ndarray,
+    workers: Workers,
+) -> None:
+    """`_regress_rows` for all rows."""
+
+    def work(start: int, stop: int) -> None:
+        _regress_rows(entries, regression, address, means, draws, start, stop)
+
+    workers.for_rows(work, entries.pointers)
+
+
+def transposed(posterior: Posterior) -> Posterior:
+    """The posterior of the transposed table: new columns are the new rows of it."""
+    draws = [_transposed(draw) for draw in posterior.draws]
+    return Posterior(draws, posterior.units, _transposed(posterior.mean))
+
+
+def _transposed(draw: Draw) -> Draw:
+    return Draw(draw.right, draw.left, draw.noise_variance)

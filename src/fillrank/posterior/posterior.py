@@ -1,7 +1,6 @@
 """The posterior of the completed matrix, asked by position and answered in the data's own units."""
 
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,6 +10,8 @@ from fillrank.kernels.workers import Workers
 from fillrank.samplers.draw import Draw
 
 Kind = Literal["signal", "observation"]
+# The most draws that a fitted model has: enough for intervals, few enough for small files.
+MOST_DRAWS = 128
 # Cells worked on at once: all draws of a block stay in cache.
 _BLOCK = 2048
 
@@ -24,48 +25,48 @@ class Units(NamedTuple):
 
     def restore(self, values: np.ndarray) -> np.ndarray:
         """Values in the data's units, within the rating scale."""
-        values = self.location + self.scale * values
-        return values if self.value_range is None else np.clip(values, *self.value_range)
+        values = self.scale * values
+        values += self.location
+        return (
+            values if self.value_range is None else np.clip(values, *self.value_range, out=values)
+        )
+
+
+def quantiles(values: np.ndarray, probabilities: Any) -> np.ndarray:
+    """Quantiles over draws (draws, cells) such that one more draw is below them as often as they say.
+
+    That is the position p (T + 1) among T sorted draws. numpy's usual p (T - 1) + 1 makes intervals
+    of few draws too narrow: a nominal 90% would hold 88.6% with 128 of them.
+    """
+    return np.quantile(values, probabilities, axis=0, method="weibull")
 
 
 class Posterior(NamedTuple):
-    """Draws of the signal, and what can be asked of them.
+    """Draws of the signal, their mean, and what can be asked of them.
 
-    Rows and columns are positions here; the estimators know names.
+    The mean may be that of more draws than are kept. Rows and columns are positions here; the
+    estimators know names.
     """
 
     draws: list[Draw]
     units: Units
+    mean: Draw
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns."""
-        return len(self.draws[0].left), len(self.draws[0].right)
+        return len(self.mean.left), len(self.mean.right)
 
     def predict(self, rows: np.ndarray, columns: np.ndarray, workers: Workers) -> np.ndarray:
         """Posterior means of the cells (rows_p, columns_p)."""
-        means = self._over_cells(lambda v: v.mean(axis=0), 1, rows, columns, workers)
-        return self.units.restore(means[0])
-
-    def _over_cells(
-        self,
-        summary: Callable[[np.ndarray], np.ndarray],
-        n_summaries: int,
-        rows: np.ndarray,
-        columns: np.ndarray,
-        workers: Workers,
-    ) -> np.ndarray:
-        """A summary over the draws for every cell (n_summaries, cells), in blocks, on all threads."""
-        out = np.empty((n_summaries, len(rows)))
+        left, right, _ = self.mean
+        out = np.empty(len(rows))
 
         def work(start: int, stop: int) -> None:
-            for first in range(start, stop, _BLOCK):
-                block = slice(first, min(first + _BLOCK, stop))
-                out[:, block] = summary(self._values(rows[block], columns[block]))
+            pair_values(left, right, rows[start:stop], columns[start:stop], out[start:stop])
 
-        cost = len(self.draws) * self.draws[0].left.shape[1]
-        workers.for_rows(work, cost * np.arange(len(rows) + 1))
-        return out
+        workers.for_rows(work, left.shape[1] * np.arange(len(rows) + 1))
+        return self.units.restore(out)
 
     def _values(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The signal of every draw (draws, cells), in standard units."""
@@ -79,13 +80,20 @@ class Posterior(NamedTuple):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Equal-tailed intervals (low, high) of the cells, for the signal or for a new observation."""
         tails = (0.5 * (1.0 - level), 0.5 * (1.0 + level))
+        out = np.empty((2, len(rows)))
 
-        def quantiles(values: np.ndarray) -> np.ndarray:
-            if kind == "signal":
-                return np.quantile(values, tails, axis=0)
-            return self._observed(values, tails)
+        def work(start: int, stop: int) -> None:
+            for first in range(start, stop, _BLOCK):
+                block = slice(first, min(first + _BLOCK, stop))
+                values = self._values(rows[block], columns[block])
+                if kind == "signal":
+                    out[:, block] = quantiles(values, tails)
+                else:
+                    out[:, block] = self._observed(values, tails)
 
-        low, high = self.units.restore(self._over_cells(quantiles, 2, rows, columns, workers))
+        cost = len(self.draws) * self.draws[0].left.shape[1]
+        workers.for_rows(work, cost * np.arange(len(rows) + 1))
+        low, high = self.units.restore(out)
         return low, high
 
     def _observed(self, values: np.ndarray, tails: tuple[float, float]) -> np.ndarray:
@@ -100,7 +108,5 @@ class Posterior(NamedTuple):
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Posterior means of all cells of the given rows and columns: a matrix."""
-        total = np.zeros((len(rows), len(columns)))
-        for draw in self.draws:
-            total += draw.left[rows] @ draw.right[columns].T
-        return self.units.restore(total / len(self.draws))
+        left, right, _ = self.mean
+        return self.units.restore(left[rows].astype(np.float64) @ right[columns].T)

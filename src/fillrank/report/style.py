@@ -76,3 +76,22 @@ def counted(n: int, noun: str) -> str:
     ('1 sweep', '2,000 sweeps')
     """
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def value_colours() -> Any:
+    """Colours of values from low to high, none of them as light as the paper: that is a hole."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    stops = ["#1d3557", "#2a6f97", "#4fa3a5", "#a3c585", "#f0c95c", "#e07a3f", "#a4303f"]
+    return LinearSegmentedColormap.from_list("values", stops)
+
+
+def percent(share: float) -> str:
+    """A probability as a whole percentage, though never certain: it is counted in some hundred draws.
+
+    Examples
+    --------
+    >>> percent(0.474), percent(1.0)
+    ('47%', 'over 99%')
+    """
+    return f"{100 * share:.0f}%" if share < 0.995 else "over 99%"

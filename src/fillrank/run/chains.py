@@ -1,6 +1,7 @@
 """Chains that advance side by side: a sweep each, adapting their hyperparameters at first."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -53,11 +54,16 @@ class Chain(NamedTuple):
 
 
 class Step(NamedTuple):
-    """All chains after one more sweep; ``number`` counts from 1."""
+    """All chains after one more sweep, and what was seen in it; ``number`` counts from 1."""
 
     number: int
-    states: tuple[Any, ...]
+    chains: tuple[Chain, ...]
     infos: tuple[Any, ...]
+
+    @property
+    def states(self) -> tuple[Any, ...]:
+        """The chains' states."""
+        return tuple(chain.state for chain in self.chains)
 
 
 def advance(
@@ -76,12 +82,15 @@ def advance(
     return Chain(sampler.adapt(state, infos, data.n_entries), chain.frame), info
 
 
-def run(chains: list[Chain], data: Entered, sampler: Sampler, n_adapt: int) -> Iterator[Step]:
-    """Advance all chains for ever, estimating hyperparameters in the first ``n_adapt`` sweeps."""
-    number = 0
-    while True:
-        number += 1
+def run(
+    chains: Sequence[Chain], data: Entered, sampler: Sampler, n_adapt: int, n_done: int = 0
+) -> Iterator[Step]:
+    """Advance all chains for ever, estimating hyperparameters in the first ``n_adapt`` sweeps.
+
+    ``n_done`` sweeps have been taken before.
+    """
+    for number in count(n_done + 1):
         adapt, last = number <= n_adapt, number == n_adapt < EM_WINDOW
         moved = [advance(chain, data, sampler, adapt, last) for chain in chains]
-        chains = [chain for chain, _ in moved]
-        yield Step(number, tuple(c.state for c in chains), tuple(info for _, info in moved))
+        chains = tuple(chain for chain, _ in moved)
+        yield Step(number, chains, tuple(info for _, info in moved))

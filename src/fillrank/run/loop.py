@@ -1,10 +1,12 @@
 """The run: take sweeps until there are enough draws, a limit is reached, or the user stops it."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.run.chains import Chain, Entered, Sampler, Step, run
+from fillrank.run.chains import Chain, Entered, Sampler, Step
+from fillrank.run.chains import run as sweeps
 from fillrank.run.progress import progress_for
 from fillrank.run.recorder import Recorder
 from fillrank.run.stopping import ENOUGH, added_error
@@ -31,56 +33,75 @@ class Plan(NamedTuple):
     until_enough: bool
 
 
-class Outcome(NamedTuple):
-    """What came of a run."""
+class Run(NamedTuple):
+    """A run as far as it has come: it can go on from here."""
 
+    chains: tuple[Chain, ...]
     recorder: Recorder
     n_sweeps: int
+
+
+Keep = Callable[[Run], None]
+
+
+class Outcome(NamedTuple):
+    """What came of a run, and why it ended."""
+
+    run: Run
     stop_reason: str
     interrupted: bool
 
 
+def begin(
+    chains: Sequence[Chain], data: Entered, sampler: Sampler, plan: Plan, rng: np.random.Generator
+) -> Run:
+    """A run that has not taken a sweep yet."""
+    return Run(tuple(chains), Recorder(sampler, data, plan.burn_in, rng), 0)
+
+
 def execute(
-    chains: list[Chain],
-    data: Entered,
-    sampler: Sampler,
-    plan: Plan,
-    rng: np.random.Generator,
-    show: bool,
+    run: Run, data: Entered, sampler: Sampler, plan: Plan, show: bool, keep: Keep = lambda run: None
 ) -> Outcome:
-    """Run the chains by the plan. Ctrl-C ends the run and keeps what has been sampled."""
-    recorder = Recorder(sampler, data, plan.burn_in, rng)
-    last: Step | None = None
+    """Go on with a run by the plan. Ctrl-C ends it and keeps what has been sampled.
+
+    ``keep(run)`` is called after every sweep.
+    """
+    recorder = run.recorder
     interrupted = False
-    reason = f"all {plan.n_sweeps} sweeps done"
+    steps = sweeps(run.chains, data, sampler, plan.n_adapt, run.n_sweeps)
     with progress_for(show, "sweep") as tell:
         try:
-            for step in run(chains, data, sampler, plan.n_adapt):
+            while not (reason := _reason_to_stop(run, plan)):
+                step = next(steps)
                 recorder.take(step)
-                last = step
+                run = Run(step.chains, recorder, step.number)
                 tell(step.number, plan.n_sweeps, _note(recorder, step))
-                if plan.until_enough and _is_enough(recorder):
-                    reason = (
-                        f"the Monte Carlo error enlarges the error of predictions by less than "
-                        f"{100 * ENOUGH:g}% after {step.number} sweeps"
-                    )
-                    break
-                if step.number >= plan.n_sweeps:
-                    if plan.until_enough:
-                        reason = (
-                            f"the limit of {plan.n_sweeps} sweeps was reached; the Monte Carlo error "
-                            f"enlarges the error of predictions by {_percent(recorder)}"
-                        )
-                    break
+                keep(run)
         except KeyboardInterrupt:
-            if last is None:
+            if run.n_sweeps == 0:
                 raise
             interrupted = True
-            reason = f"interrupted after {last.number} of at most {plan.n_sweeps} sweeps"
-    assert last is not None
-    if not recorder.draws:
-        recorder.keep(last)
-    return Outcome(recorder, last.number, reason, interrupted)
+            reason = f"interrupted after {run.n_sweeps} of at most {plan.n_sweeps} sweeps"
+    if recorder.n_recorded == 0:
+        recorder.keep_in_need(run.chains)
+    return Outcome(run, reason, interrupted)
+
+
+def _reason_to_stop(run: Run, plan: Plan) -> str:
+    """Why a run should end here, in words; empty if it should go on."""
+    if plan.until_enough and _is_enough(run.recorder):
+        return (
+            f"the Monte Carlo error enlarges the error of predictions by less than "
+            f"{100 * ENOUGH:g}% after {run.n_sweeps} sweeps"
+        )
+    if run.n_sweeps < plan.n_sweeps:
+        return ""
+    if plan.until_enough:
+        return (
+            f"the limit of {plan.n_sweeps} sweeps was reached; the Monte Carlo error "
+            f"enlarges the error of predictions by {_percent(run.recorder)}"
+        )
+    return f"all {run.n_sweeps} sweeps done"
 
 
 def _is_enough(recorder: Recorder) -> bool:

@@ -1,15 +1,52 @@
 """What a run leaves behind: kept draws, traces of identified quantities, and a history."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.run.chains import Entered, Kept, Sampler, Step
+from fillrank.run.chains import Chain, Entered, Kept, Sampler, Step
 
 # Kept draws are bounded in number and in memory; when full, every second one is let go.
 MOST_DRAWS = 512
 MOST_BYTES = 2**31
 _PROBES = 200
+
+
+class Traces(NamedTuple):
+    """What a run has seen, as arrays.
+
+    Attributes
+    ----------
+    history : dict of arrays (chains, sweeps)
+        What was traced, by name, in standard units; the quality of the fit first.
+    spectra : array (chains, kept draws, r)
+        Singular values, descending, with zeros at the end.
+    probes : array (chains, sweeps after the burn-in, cells)
+        Predictions of some cells, in standard units.
+    probe_rows, probe_columns : array
+        The positions of those cells.
+    burn_in, thinning : int
+        Draws are kept after the burn-in: every one, or every second, fourth, ... of them.
+    n_entries : int
+        The number of observed entries: how much the noise hides depends on it.
+    """
+
+    history: dict[str, np.ndarray]
+    spectra: np.ndarray
+    probes: np.ndarray
+    probe_rows: np.ndarray
+    probe_columns: np.ndarray
+    burn_in: int
+    thinning: int
+    n_entries: int
+
+
+class _Kept(NamedTuple):
+    """The draws of all chains after a sweep, and their singular values."""
+
+    draws: tuple[Kept, ...]
+    spectra: tuple[np.ndarray, ...]
 
 
 class Recorder:
@@ -27,46 +64,59 @@ class Recorder:
         self._probe_rows = rng.integers(m, size=_PROBES)
         self._probe_columns = rng.integers(n, size=_PROBES)
         self.thinning = 1
-        self._kept: list[tuple[Kept, ...]] = []
+        self._kept: dict[int, _Kept] = {}
         self._probes: list[np.ndarray] = []
-        self._spectra: list[tuple[np.ndarray, ...]] = []
         self._history: list[list[dict[str, float]]] = []
 
     def take(self, step: Step) -> None:
-        """Record a step."""
+        """Record a step; one that was taken before, for Ctrl-C came before the run went on, anew."""
         history = [
             self._sampler.history(state, info, self.n_entries)
             for state, info in zip(step.states, step.infos, strict=True)
         ]
         # All is computed before any of it is kept: Ctrl-C can come at any time.
         if step.number > self.burn_in:
-            draws = self._draws_of(step)
+            draws = self._draws_of(step.chains)
             probes = np.array([draw.at(self._probe_rows, self._probe_columns) for draw in draws])
+            if not self._probes:  # what was kept in need, before more sweeps were asked for, goes
+                self._kept = {}
             if (step.number - self.burn_in) % self.thinning == 0:
-                self._keep(draws)
-            self._probes.append(probes)
-        self._history.append(history)
+                self._keep(step.number, draws)
+            self._probes[step.number - self.burn_in - 1 :] = [probes]
+        self._history[step.number - 1 :] = [history]
 
-    def keep(self, step: Step) -> None:
-        """Keep the draw of every chain."""
-        self._keep(self._draws_of(step))
+    def keep_in_need(self, chains: Iterable[Chain]) -> None:
+        """Keep the chains as they are, alone: for a run that ended while burning in."""
+        self._kept = {}
+        self._keep(len(self._history), self._draws_of(chains))
 
-    def _draws_of(self, step: Step) -> tuple[Kept, ...]:
-        return tuple(self._sampler.draw(state) for state in step.states)
+    def _draws_of(self, chains: Iterable[Chain]) -> tuple[Kept, ...]:
+        return tuple(self._sampler.draw(chain.state) for chain in chains)
 
-    def _keep(self, draws: tuple[Kept, ...]) -> None:
+    def _keep(self, number: int, draws: tuple[Kept, ...]) -> None:
         spectra = tuple(self._sampler.spectrum(draw) for draw in draws)
-        self._kept.append(draws)
-        self._spectra.append(spectra)
+        kept = self._kept | {number: _Kept(draws, spectra)}
         size = sum(draw.nbytes for draw in draws)
-        if len(self._kept) >= max(2, min(MOST_DRAWS // len(draws), MOST_BYTES // max(size, 1))):
-            self._kept, self._spectra = self._kept[1::2], self._spectra[1::2]
+        if len(kept) >= max(2, min(MOST_DRAWS // len(draws), MOST_BYTES // max(size, 1))):
+            kept = dict(list(kept.items())[1::2])
             self.thinning *= 2
+        self._kept = kept
 
     @property
     def draws(self) -> list[Any]:
         """The kept draws of all chains."""
-        return [draw for draws in self._kept for draw in draws]
+        return [draw for kept in self._kept.values() for draw in kept.draws]
+
+    def draws_by_sweep(self) -> dict[int, tuple[Any, ...]]:
+        """The kept draws of all chains, by the number of the sweep that they come from."""
+        return {number: kept.draws for number, kept in self._kept.items()}
+
+    def spread_draws(self, most: int) -> list[Any]:
+        """At most so many of the kept draws, spread evenly over the run, alike from every chain."""
+        kept = [kept.draws for kept in self._kept.values()]
+        n = min(max(most // len(kept[0]), 1), len(kept))
+        chosen = np.linspace(0, len(kept) - 1, n).round().astype(int)
+        return [draw for number in chosen for draw in kept[number]]
 
     @property
     def n_recorded(self) -> int:
@@ -83,9 +133,10 @@ class Recorder:
     @property
     def spectra(self) -> np.ndarray:
         """Singular values of the kept draws: (chains, draws, r), descending, with zeros at the end."""
-        r = max(s.size for spectra in self._spectra for s in spectra)
-        padded = [[np.pad(s, (0, r - s.size)) for s in spectra] for spectra in self._spectra]
-        return np.array(padded).transpose(1, 0, 2)
+        spectra = [kept.spectra for kept in self._kept.values()]
+        r = max((s.size for each in spectra for s in each), default=0)
+        padded = [[np.pad(s, (0, r - s.size)) for s in each] for each in spectra]
+        return np.array(padded).reshape(len(spectra), len(self._history[0]), r).transpose(1, 0, 2)
 
     @property
     def last(self) -> dict[str, float]:
@@ -98,4 +149,34 @@ class Recorder:
         return {
             name: np.array([[h[name] for h in step] for step in self._history]).T
             for name in self._history[0][0]
+        }
+
+    def traces(self) -> Traces:
+        """All that was seen."""
+        return Traces(
+            self.history(),
+            self.spectra,
+            self.probes,
+            self._probe_rows,
+            self._probe_columns,
+            self.burn_in,
+            self.thinning,
+            self.n_entries,
+        )
+
+    def take_up(self, traces: Traces, draws: dict[int, tuple[Any, ...]]) -> None:
+        """Be as a recorder with these traces and kept draws, by sweep, was."""
+        names = list(traces.history)
+        self._history = [
+            [dict(zip(names, values, strict=True)) for values in step]
+            for step in np.array([*traces.history.values()]).transpose(2, 1, 0).tolist()
+        ]
+        self._probes = [*traces.probes.transpose(1, 0, 2)]
+        self._probe_rows, self._probe_columns = traces.probe_rows, traces.probe_columns
+        self.burn_in, self.thinning = traces.burn_in, traces.thinning
+        self._kept = {
+            number: _Kept(each, tuple(spectra))
+            for (number, each), spectra in zip(
+                draws.items(), traces.spectra.transpose(1, 0, 2), strict=True
+            )
         }

@@ -1,0 +1,78 @@
+"""The methods by name: made from the options of the command line, and fitted."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import fillrank as fr
+from fillrank.cli.messages import escape, in_words, say
+from fillrank.cli.options import MethodName
+from fillrank.data.observations import Observations
+from fillrank.errors import ConvergenceWarning, InputError
+
+SAMPLERS = ("GASR", "BPMF")
+
+
+class Settings(NamedTuple):
+    """How to fit; the options of the verbs explain the fields."""
+
+    method: MethodName = "GASR"
+    max_rank: int | Literal["auto"] = "auto"
+    sweeps: int | Literal["auto"] = "auto"
+    chains: int = 1
+    threads: int | None = None
+    seed: int = 0
+    checkpoint: Path | None = None
+
+
+def check(settings: Settings) -> None:
+    """Refuse options that the method does not have."""
+    default = Settings()
+    if settings.method in SAMPLERS:
+        return
+    for option in ("sweeps", "chains", "checkpoint"):
+        if getattr(settings, option) != getattr(default, option):
+            raise InputError(
+                f"--{option} is for {' and '.join(SAMPLERS)}, which sample; got it with --method "
+                f"{settings.method}. Leave it out."
+            )
+
+
+def make(settings: Settings, progress: bool) -> Any:
+    """The method, not yet fitted."""
+    check(settings)
+    given: dict[str, Any] = {
+        "n_threads": settings.threads,
+        "random_state": settings.seed,
+        "progress": progress,
+    }
+    if settings.max_rank != "auto":
+        given["max_rank"] = settings.max_rank
+    if settings.method in SAMPLERS:
+        given |= {
+            "n_sweeps": settings.sweeps,
+            "n_chains": settings.chains,
+            "checkpoint": settings.checkpoint,
+        }
+    return getattr(fr, settings.method)(**given)
+
+
+def fit(settings: Settings, data: Observations, progress: bool) -> Any:
+    """Fit the method; KeyboardInterrupt if the user has stopped it."""
+    model = make(settings, progress)
+    with warnings.catch_warnings():
+        # How the run ended is among the results.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.showwarning = lambda message, *_, **__: _note(message, progress)
+        model.fit(data)
+    if getattr(model, "interrupted_", False):
+        # The library keeps what it has; at a terminal, Ctrl-C means to end.
+        raise KeyboardInterrupt
+    return model
+
+
+def _note(message: Any, wanted: bool) -> None:
+    if wanted:
+        say(f"[bold yellow]Note:[/] {escape(in_words(message))}")

@@ -1,0 +1,184 @@
+"""The options that several verbs have: each is defined, and explained, here alone."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import typer
+
+from fillrank.data.layout import Layout as LayoutName
+from fillrank.data.triplets import Duplicates as DuplicatesName
+
+MethodName = Literal[
+    "GASR", "BPMF", "SoftImpute", "SoftImputeALS", "HASI", "RelaxedSpectral", "M3F", "IPM3F"
+]
+FormatName = Literal["csv", "tsv", "parquet", "mtx", "npy", "npz"]
+METHODS: tuple[MethodName, ...] = get_args(MethodName)
+KINDS_OF_FILES = ".csv .tsv .txt .dat .data .parquet .mtx .npy .npz, text also as .gz"
+
+
+def whole_or_auto(text: str) -> Any:
+    """Take a whole number above 0, or "auto"."""
+    if text == "auto":
+        return text
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(f"{text!r} is neither 'auto' nor a whole number above 0.")
+
+
+def method_name(text: str) -> Any:
+    """Take the name of a method, in any case."""
+    for name in METHODS:
+        if text.strip().lower() == name.lower():
+            return name
+    raise typer.BadParameter(f"there is no method {text!r}. There are {', '.join(METHODS)}.")
+
+
+def _share(low: float, high: float) -> Callable[[float | None], float | None]:
+    """Judge a share: typer's own check of ranges says too little, and lets NaN pass."""
+
+    def check(value: float | None) -> float | None:
+        if value is None or low <= value <= high:
+            return value
+        raise typer.BadParameter(f"{value:g} is not a share from {low:g} to {high:g}.")
+
+    return check
+
+
+# Help shows these by themselves.
+_reading = partial(typer.Option, rich_help_panel="Reading the table")
+_fitting = partial(typer.Option, rich_help_panel="Fitting")
+
+# The table.
+Table = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="A wide table (a cell for each entry) or a long one (a line for each entry): "
+        f"{KINDS_OF_FILES}. `-` reads standard input.",
+    ),
+]
+Row = Annotated[
+    str | None,
+    _reading(metavar="NAME", help="Of a long table: the field with the row names."),
+]
+Column = Annotated[
+    str | None, _reading(metavar="NAME", help="... the field with the column names.")
+]
+Value = Annotated[str | None, _reading(metavar="NAME", help="... the field with the values.")]
+Layout = Annotated[LayoutName, _reading(help="How the table is laid out.")]
+Duplicates = Annotated[
+    DuplicatesName, _reading(help="What to do with several values for one cell.")
+]
+Format = Annotated[
+    FormatName | None,
+    _reading(
+        "--format",
+        help="What kind of file it is, if its name does not say so.",
+        show_default="by its name; csv for standard input",
+    ),
+]
+
+Skip = Annotated[
+    int, _reading(metavar="N", min=0, help="Lines of a text file to leave out at the top.")
+]
+Encoding = Annotated[
+    str | None,
+    _reading(
+        metavar="NAME", help="Of a text file, such as latin-1 or utf-16.", show_default="utf-8"
+    ),
+]
+
+# The fit.
+Method = Annotated[
+    Any,
+    _fitting(
+        parser=method_name,
+        metavar="NAME",
+        help="How to fill in: GASR and BPMF, which have intervals; SoftImpute, SoftImputeALS, HASI, "
+        "RelaxedSpectral; M3F and IPM3F, for ratings alone.",
+    ),
+]
+Seed = Annotated[
+    int,
+    _fitting(metavar="N", min=0, max=2**32 - 1, help="The same seed gives the same results."),
+]
+MaxRank = Annotated[Any, _fitting(parser=whole_or_auto, metavar="N|auto", help="The most factors.")]
+Sweeps = Annotated[
+    Any,
+    _fitting(
+        parser=whole_or_auto,
+        metavar="N|auto",
+        help="Sweeps of the sampler (GASR, BPMF); auto: until enough.",
+    ),
+]
+Chains = Annotated[
+    int, _fitting(metavar="N", min=1, help="Independent chains of the sampler (GASR, BPMF).")
+]
+Threads = Annotated[
+    int | None, _fitting(metavar="N", min=1, help="Processors to use.", show_default="all")
+]
+Checkpoint = Annotated[
+    Path | None,
+    _fitting(
+        metavar="DIR",
+        help="Keep the run in this folder while it goes (GASR, BPMF): if it is stopped, the same "
+        "command takes it up again.",
+    ),
+]
+
+# What is measured.
+HoldOut = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE",
+        callback=_share(0.0, 0.9),
+        help="Entries to hide first, to measure the error; 0: none.",
+    ),
+]
+OptionalHoldOut = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        callback=_share(0.001, 0.9),
+        help="Hide this share of the entries, once.",
+        show_default=False,
+    ),
+]
+Hidden = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE", callback=_share(0.001, 0.9), help="The share of entries to hide."
+    ),
+]
+_LEVEL: dict[str, Any] = {"metavar": "SHARE", "callback": _share(0.01, 0.999)}
+Level = Annotated[float, typer.Option(**_LEVEL, help="Probability that an interval holds.")]
+OptionalLevel = Annotated[
+    float | None,
+    typer.Option(
+        **_LEVEL,
+        help="Add intervals that hold a new observation with this probability.",
+        show_default="no intervals",
+    ),
+]
+
+# A model that was kept.
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model that `fillrank fit` has kept.")
+]
+
+# What comes out.
+AnswersFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to this file: .csv .tsv .json .parquet.",
+        show_default="standard output",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON, for programs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and results only.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace earlier results.")]

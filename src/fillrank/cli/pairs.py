@@ -1,0 +1,140 @@
+"""Cells to predict, as pairs of names in a file."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import narwhals as nw
+
+from fillrank.cli.models import column_names, row_names
+from fillrank.cli.source import STANDARD
+from fillrank.cli.tables import as_text
+from fillrank.data.binary import read_parquet
+from fillrank.data.layout import long_fields
+from fillrank.data.observations import Observations
+from fillrank.data.text import DELIMITERS, decode, split_lines
+from fillrank.errors import InputError, ReadError
+
+
+class Pairs(NamedTuple):
+    """The names of rows and columns, as many of the one as of the other."""
+
+    rows: list[Any]
+    columns: list[Any]
+
+
+class _Places(NamedTuple):
+    """Where the two names stand in a line, and whether the first line says so."""
+
+    row: int
+    column: int
+    has_header: bool
+
+
+def read_pairs(path: Path, data: Observations, row: str | None, column: str | None) -> Pairs:
+    """Read pairs of names of rows and columns.
+
+    The fields are those of the two names given; or those that the fitted table had; or two that are
+    named like row and column. Without a header the first two fields are taken, if the first line has
+    names that are known.
+    """
+    source = "standard input" if path == STANDARD else str(path)
+    finder = _Finder(data, row, column)
+    if path.suffix.lower() == ".parquet":
+        return finder.of_frame(read_parquet(path), source)
+    content = sys.stdin.buffer.read() if path == STANDARD else path.read_bytes()
+    return finder.of_text(decode(content, source), source)
+
+
+class _Finder:
+    """Knows the names of a model, and which fields of a file may hold them."""
+
+    def __init__(self, data: Observations, row: str | None, column: str | None):
+        if (row is None) != (column is None):
+            raise InputError("--row and --column go together: name both fields, or none.")
+        self._rows, self._columns = row_names(data), column_names(data)
+        origin = data.origin
+        self._given = None if row is None else (row, column)
+        self._fields = [("row", "column")]
+        if origin.layout == "long" and origin.row_field is not None:
+            self._fields.insert(0, (str(origin.row_field), str(origin.column_field)))
+
+    def of_text(self, text: str, source: str) -> Pairs:
+        """From CSV, whatever its delimiter."""
+        if not text.strip():
+            raise ReadError(f"{source} is empty; it must have a line for each pair.")
+        delimiter, places = self._look(text, source)
+        rows, columns = [], []
+        for line, fields in _lines(text, delimiter, source):
+            if len(fields) <= max(places.row, places.column):
+                raise ReadError(
+                    f"{source}, line {line}: {len(fields)} fields, but the names are in number "
+                    f"{places.row + 1} and {places.column + 1}."
+                )
+            rows.append(fields[places.row])
+            columns.append(fields[places.column])
+        return self._pairs(rows[places.has_header :], columns[places.has_header :], source)
+
+    def of_frame(self, table: Any, source: str) -> Pairs:
+        """From a data frame."""
+        frame = nw.from_native(table, eager_only=True)
+        if (found := self._by_header(frame.columns)) is None:
+            raise self._complaint(frame.columns, source)
+        rows, columns = (
+            [as_text(name) for name in frame[frame.columns[k]].to_list()] for k in found[:2]
+        )
+        return self._pairs(rows, columns, source)
+
+    def _pairs(self, rows: list[str], columns: list[str], source: str) -> Pairs:
+        if not rows:
+            raise ReadError(f"{source} has a header, but no pairs below it.")
+        return Pairs(self._rows.of(rows), self._columns.of(columns))
+
+    def _look(self, text: str, source: str) -> tuple[str, _Places]:
+        """The delimiter under which the first line makes sense, and where the names are."""
+        first: list[str] = []
+        for delimiter in DELIMITERS:
+            fields = next((fields for _, fields in _lines(text, delimiter, source)), [])
+            if (places := self._by_header(fields) or self._by_names(fields)) is not None:
+                return delimiter, places
+            first = max(first, fields, key=len)
+        raise self._complaint(first, source)
+
+    def _by_header(self, fields: list[str]) -> _Places | None:
+        pairs = self._fields if self._given is None else [self._given]
+        for row, column in pairs:
+            if row in fields and column in fields:
+                return _Places(fields.index(row), fields.index(column), True)
+        found = None if self._given else long_fields(fields) or long_fields([*fields, "value"])
+        if found is None:
+            return None
+        return _Places(fields.index(found.row), fields.index(found.column), True)
+
+    def _by_names(self, fields: list[str]) -> _Places | None:
+        if self._given or len(fields) < 2:
+            return None
+        known = fields[0] in self._rows and fields[1] in self._columns
+        return _Places(0, 1, False) if known else None
+
+    def _complaint(self, fields: list[str], source: str) -> ReadError:
+        row, column = self._given or self._fields[0]
+        shown = ", ".join(map(repr, fields[:20]))
+        return ReadError(
+            f"{source} must have the fields {row!r} and {column!r}, or pairs of names from its first "
+            f"line on; its first line is {shown}. Name the fields by --row and --column."
+        )
+
+
+def _lines(text: str, delimiter: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    reader = split_lines(text, delimiter)
+    try:
+        for fields in reader:
+            stripped = [field.strip() for field in fields]
+            if any(stripped):
+                yield reader.line_num, stripped
+    except csv.Error as error:
+        raise ReadError(f"{source}, line {reader.line_num}: {error}.") from error

@@ -1,0 +1,93 @@
+"""``fillrank predict``: ask a model for cells."""
+
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fillrank.cli import answers, models
+from fillrank.cli import options as given
+from fillrank.cli.messages import show_files
+from fillrank.cli.pairs import Pairs, read_pairs
+from fillrank.cli.source import STANDARD
+from fillrank.data.tables import to_long
+from fillrank.errors import InputError
+
+_AT_ONCE = 2**18
+
+
+def predict(
+    model: given.Model,
+    pairs: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[PAIRS]",
+            help="A .csv or .parquet file with a line for each cell to predict: a field with its row, "
+            "and one with its column. `-`, or nothing, reads standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="All cells that were missing, instead of pairs.")
+    ] = False,
+    level: given.OptionalLevel = None,
+    row: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The field of PAIRS with the row names.")
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="... the field with the column names.")
+    ] = None,
+    output: given.AnswersFile = None,
+    as_json: given.Json = False,
+    threads: given.Threads = None,
+    quiet: given.Quiet = False,
+    force: given.Force = False,
+) -> None:
+    """Predict cells by the names of their row and column.
+
+    Answers are a line for each cell, in the order of the pairs: row, column, value and, with --level,
+    lower and upper. A terminal shows them as a table, a pipe gets CSV.
+
+    Examples:
+
+    - echo "Ana,tea" | fillrank predict ratings.fillrank
+    - fillrank predict ratings.fillrank asked.csv --level 0.9 -o answers.csv
+    - fillrank predict ratings.fillrank --missing -o all.parquet
+    """
+    if missing and pairs is not None:
+        raise InputError(
+            f"--missing asks for all missing cells, and {pairs} for some. Leave out one."
+        )
+    if not missing and pairs is None and sys.stdin.isatty():
+        raise InputError("name a file of pairs, pipe them in, or ask for all cells by --missing.")
+    where = answers.target(output, as_json, force)
+    loaded = models.load(model, threads, quiet)
+    data = loaded.observations_
+    if missing:
+        models.check_entries(loaded, model, "--missing")
+        if len(data) == math.prod(data.shape):
+            raise InputError(
+                f"the table of {model} has no missing cell: there is nothing to predict."
+            )
+        tables = loaded.predict_missing(level)
+    else:
+        asked = read_pairs(STANDARD if pairs is None else pairs, data, row, column)
+        data.row_positions(asked.rows)  # complains of all unknown names at once
+        data.column_positions(asked.columns)
+        tables = _answers(loaded, asked, level)
+    answers.write(tables, where, data.values)
+    if where.is_file:
+        show_files([where.path])
+
+
+def _answers(model: Any, asked: Pairs, level: float | None) -> Iterator[Any]:
+    for start in range(0, len(asked.rows), _AT_ONCE):
+        rows, columns = (names[start : start + _AT_ONCE] for names in asked)
+        fields = {"value": model.predict(rows, columns)}
+        if level is not None:
+            low, high = model.predict_interval(rows, columns, level, kind="observation")
+            fields |= {"lower": low, "upper": high}
+        yield to_long(model.observations_, rows, columns, fields)

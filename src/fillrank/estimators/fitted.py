@@ -1,0 +1,138 @@
+"""What all methods hold once they are fitted, and how they understand tables and names."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fillrank.data.matrices import dense_matrix
+from fillrank.data.memory import check_room, in_bytes
+from fillrank.data.observations import Observations
+from fillrank.data.tables import is_table
+from fillrank.errors import InputError, NotSupportedError
+from fillrank.estimators.checks import warn_of_units
+from fillrank.estimators.threads import available_threads
+from fillrank.kernels.workers import Workers
+from fillrank.run.progress import say
+
+# Above this it is worth a word.
+_MUCH = 2**30
+
+
+class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A method with ``posterior_`` and ``observations_``, which subclasses set in `_fit`."""
+
+    posterior_: Any  # a Posterior or an OrdinalPosterior
+    observations_: Observations
+    n_threads: int | None
+    progress: bool
+    # What a table of all cells costs while it is made: the numbers themselves, and copies on the way.
+    _bytes_a_cell = 24
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Learn from the observed entries.
+
+        Parameters
+        ----------
+        X : Observations, data frame, array, masked array or sparse matrix
+            In an array NaN is missing; in a sparse matrix what is not stored is missing. A data
+            frame is wide, unless its columns are named like a long table's.
+        y : None
+            Not used; there for scikit-learn.
+        """
+        self._learn(self._judge(X, reset=True))
+        return self
+
+    def _learn(self, observations: Observations) -> None:
+        self._forget_fold_in()
+        warn_of_units(observations)
+        self._fit(observations)
+
+    def _forget_fold_in(self) -> None:
+        """Let go of what a model of new rows or columns has: a fit makes it one of its own."""
+
+    def _fit(self, observations: Observations) -> None:
+        raise NotImplementedError
+
+    def _judge(self, X: Any, reset: bool) -> Observations:
+        """Take the input, and note or compare its columns as scikit-learn has it."""
+        if isinstance(X, Observations) or is_table(X):
+            observations = Observations.of(X)
+            if is_table(X) and len(X.columns) == observations.shape[1]:
+                validate_data(self, X, skip_check_array=True, reset=reset)
+            elif reset:
+                self.n_features_in_ = observations.shape[1]
+            return observations
+        if isinstance(X, str | os.PathLike):
+            raise InputError(f"X must be a table, got a path, {str(X)!r}; fr.read(path) reads it.")
+        if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
+            X = dense_matrix(X)
+        return Observations.of(
+            validate_data(
+                self, X, accept_sparse=True, dtype=np.float64, ensure_all_finite=False, reset=reset
+            )
+        )
+
+    def _workers(self) -> Workers:
+        return Workers(available_threads(self.n_threads))
+
+    def _positions(self, rows: Any, columns: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The positions of cells by their names: as many rows as columns, or one of either."""
+        check_is_fitted(self)
+        i = self.observations_.row_positions(rows)
+        j = self.observations_.column_positions(columns)
+        if i.size != j.size and 1 not in (i.size, j.size):
+            raise InputError(
+                f"rows and columns must be as many, or one of them single; "
+                f"got {i.size} rows and {j.size} columns."
+            )
+        i, j = np.broadcast_arrays(i, j)
+        return np.ascontiguousarray(i), np.ascontiguousarray(j)
+
+    def _check_draws(self, what: str) -> None:
+        """Refuse, if the method has no draws of its posterior."""
+        raise NotImplementedError
+
+    def _check_entries(self, remedy: str) -> None:
+        """Refuse, if the model has come from a file without its entries."""
+        check_is_fitted(self)
+        if len(self.observations_) == 0:
+            raise NotSupportedError(
+                "this model was saved without the entries that it was fitted on, so it does not know "
+                f"which cells were observed. {remedy}"
+            )
+
+    def _check_room(self, n_cells: int, instead: str) -> None:
+        """Say what a table of so many cells takes, if that is much, and refuse what cannot fit."""
+        n_bytes = self._bytes_a_cell * n_cells
+        check_room(n_bytes, f"a table of {n_cells:,} cells", instead)
+        say(
+            f"a table of {n_cells:,} cells takes {in_bytes(n_bytes)} while it is made.",
+            self.progress and n_bytes >= _MUCH,
+        )
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the columns, as text; x0, x1, ... for those of an array.
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            Names to take instead, as many as there are columns.
+        """
+        check_is_fitted(self)
+        labels = self.observations_.column_labels
+        layout = self.observations_.origin.layout
+        named = layout in ("long", "triplets") or all(isinstance(name, str) for name in labels)
+        if input_features is not None or hasattr(self, "feature_names_in_") or not named:
+            return super().get_feature_names_out(input_features)
+        return np.array([str(name) for name in labels], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags

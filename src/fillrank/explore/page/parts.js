@@ -1,0 +1,101 @@
+// What the views are made of. Whatever comes from the model is put in as text, never as markup.
+
+export const byId = (id) => document.getElementById(id);
+
+// An element with properties (class, on, attributes) and children, text among them.
+export function el(tag, properties = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === "on") for (const [event, work] of Object.entries(value)) node.addEventListener(event, work);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value !== null) node.setAttribute(name, value);
+  }
+  node.append(...children.filter((child) => child !== null));
+  return node;
+}
+
+export const counted = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+
+// A name from the table, kept apart from the direction of the text around it.
+export const nameOf = (text, tag = "bdi") => el(tag, { class: text.trim() ? "name" : "name blank" }, text.trim() ? text : "(blank)");
+
+export const announce = (text) => { byId("said").textContent = text; };
+
+// The answer to a question; an Error in words if there is none.
+export async function ask(what, fields = {}, options = {}) {
+  let response;
+  try {
+    response = await fetch(`api/${what}?${new URLSearchParams(fields)}`, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("fillrank explore does not answer. If it has ended, start it again and open the address that it prints.");
+  }
+  const answer = await response.json().catch(() => ({ error: "the answer could not be read." }));
+  if (!response.ok) throw new Error(answer.error || "this did not work.");
+  return answer;
+}
+
+export function problem(error) {
+  return el("div", { class: "problem", role: "alert" }, error.message);
+}
+
+// A way to write numbers such that neighbours on an axis can be told apart.
+export function writer([low, high]) {
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  const decimals = Math.max(0, 2 + Math.ceil(-Math.log10(high - low)));
+  if (decimals > 8 || size >= 1e9) return (value) => value.toPrecision(Math.min(6, 1 + decimals));
+  const format = new Intl.NumberFormat("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return (value) => format.format(value).replace(/^-(?=0[.0]*$)/, "");
+}
+
+// A bar from the low to the high end of an interval, with a dot at the value.
+function scaleBar(cell, [start, end]) {
+  const place = (value) => 100 * Math.min(1, Math.max(0, (value - start) / (end - start)));
+  const bar = el("span", { class: "scale", "aria-hidden": "true" });
+  if (!cell.known && cell.low !== null) {
+    const range = el("span", { class: "range" });
+    range.style.left = `${place(cell.low)}%`;
+    range.style.width = `${Math.max(0.8, place(cell.high) - place(cell.low))}%`;
+    bar.append(range);
+  }
+  const dot = el("span", { class: cell.known ? "dot known" : "dot" });
+  dot.style.left = `${place(cell.value)}%`;
+  bar.append(dot);
+  return el("span", { class: "rail" }, bar);
+}
+
+// Cells as a table: name, value with its interval, bar. `link` gives the address of a cell's name.
+export function cellTable(cells, axis, { caption, head, link = null, values = "Value" }) {
+  const write = writer(axis);
+  const lines = cells.map((cell) => {
+    const name = link ? el("a", { href: link(cell) }, nameOf(cell.name)) : nameOf(cell.name);
+    const between = cell.known ? el("span", { class: "tag" }, "known")
+      : cell.low !== null ? el("span", { class: "between" }, `${write(cell.low)} to ${write(cell.high)}`) : null;
+    const first = el("th", { scope: "row" }, name);
+    if (cell.row !== undefined) first.prepend(el("span", { class: "of" }, nameOf(cell.row)));
+    return el("tr", { class: cell.known ? "is-known" : null },
+      first,
+      el("td", { class: "value" }, el("span", { class: "number" }, write(cell.value)), between),
+      el("td", { class: "drawn" }, scaleBar(cell, axis)));
+  });
+  const ends = el("span", { class: "ends" }, el("span", {}, write(axis[0])), el("span", {}, write(axis[1])));
+  return el("table", { class: "cells" },
+    el("caption", { class: "unseen" }, caption),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, head), el("th", { scope: "col", class: "value" }, el("span", { class: "number" }, values)),
+      el("th", { scope: "col", class: "drawn" }, el("span", { class: "unseen" }, "On a scale"), ends))),
+    el("tbody", {}, ...lines));
+}
+
+// Buttons of which one is on.
+export function choices(label, options, chosen, choose) {
+  const group = el("div", { class: "choices", role: "group", "aria-label": label });
+  for (const [value, text] of options) {
+    const button = el("button", { type: "button", "aria-pressed": String(value === chosen), "data-choice": value }, text);
+    button.addEventListener("click", () => {
+      for (const other of group.children) other.setAttribute("aria-pressed", String(other === button));
+      choose(value);
+    });
+    group.append(button);
+  }
+  return group;
+}

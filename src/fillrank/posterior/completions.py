@@ -1,0 +1,35 @@
+"""Whole tables that the missing cells could have had: for multiple imputation."""
+
+import numpy as np
+
+from fillrank.posterior.posterior import Posterior
+
+
+class Completions:
+    """Draws of what would be observed, for any cells, the same whichever way they are asked for.
+
+    Each is one of the kept draws, spread over the run, plus noise of its variance. The noise of a row
+    depends on the seed, the number of the completion and the row's position alone.
+    """
+
+    def __init__(self, posterior: Posterior, n: int, seed: int):
+        self.n = n
+        self._seed = seed
+        self._units = posterior.units
+        chosen = np.linspace(0, len(posterior.draws) - 1, n).round().astype(int)
+        self._draws = [posterior.draws[t] for t in chosen]
+
+    def row(self, number: int, i: int) -> np.ndarray:
+        """A completion's value in all cells of a row."""
+        draw = self._draws[number]
+        noise = np.random.default_rng([self._seed, number, i]).standard_normal(len(draw.right))
+        signal = draw.right @ draw.left[i]
+        return self._units.restore(signal + np.sqrt(draw.noise_variance) * noise)
+
+    def at(self, number: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """A completion's values in the cells (rows_p, columns_p), which are sorted by row."""
+        out = np.empty(len(rows))
+        distinct, first = np.unique(rows, return_index=True)
+        for i, start, stop in zip(distinct, first, [*first[1:], len(rows)], strict=True):
+            out[start:stop] = self.row(number, int(i))[columns[start:stop]]
+        return out

@@ -1,0 +1,72 @@
+"""The average of the kept draws' signals as one product of factors.
+
+The average of T products of rank k has rank T k, but nearly all of it lies in a space of 2k dimensions:
+that of the signal, and some more. What is left out is below the Monte Carlo error (docs/figures.md
+has it in numbers). A prediction then costs 2k products instead of T k.
+"""
+
+import numpy as np
+
+from fillrank.samplers.draw import Draw
+
+# Fewer factors than this are not worth saving: tables with a side as short have exact means.
+_FEWEST = 64
+
+
+def mean_draw(draws: list[Draw]) -> Draw:
+    """The draw whose signal is the average of theirs, exactly if a side is no longer than it is wide.
+
+    Parameters
+    ----------
+    draws : list of Draw
+        All of k factors. A single one is its own average.
+
+    Returns
+    -------
+    Draw
+        Of at most 2k factors, or 64 if that is more, in the precision of the draws, with the average
+        of the noise variances.
+    """
+    if len(draws) == 1:
+        return draws[0]
+    m, n = len(draws[0].left), len(draws[0].right)
+    sides = [(draw.left, draw.right) for draw in draws]
+    noise_variance = float(np.mean([draw.noise_variance for draw in draws]))
+    if n <= m:
+        left, right = _average(sides)
+    else:
+        right, left = _average([(right, left) for left, right in sides])
+    return Draw(left, right, noise_variance)
+
+
+def _average(sides: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """(M W, W) for M = average of L_t R_t^T, with orthonormal W that spans nearly all of M's rows.
+
+    A subspace iteration: it begins in the span of some draws' factors, far apart in the run, and goes
+    around once.
+    """
+    dtype = sides[0][0].dtype
+    turned = [(right, left) for left, right in sides]
+    n, k = sides[0][1].shape
+    width = max(2 * k, _FEWEST)
+    if n <= width:
+        W = np.eye(n, dtype=dtype)
+    else:
+        some = np.linspace(0, len(sides) - 1, -(-width // k)).round().astype(int)
+        W = np.hstack([sides[t][1] for t in some])[:, :width]
+        Q = _orthonormal(_average_product(sides, W))
+        W = _orthonormal(_average_product(turned, Q)).astype(dtype)
+    return _average_product(sides, W).astype(dtype), W
+
+
+def _average_product(sides: list[tuple[np.ndarray, np.ndarray]], X: np.ndarray) -> np.ndarray:
+    """M X, summed in double precision."""
+    X = X.astype(sides[0][0].dtype, copy=False)
+    total = np.zeros((len(sides[0][0]), X.shape[1]))
+    for left, right in sides:
+        total += left @ (right.T @ X)
+    return total / len(sides)
+
+
+def _orthonormal(X: np.ndarray) -> np.ndarray:
+    return np.linalg.qr(X)[0]

@@ -1,0 +1,107 @@
+"""A run as ArviZ' own data structure, for its summaries and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fillrank.data.observations import Observations
+from fillrank.errors import NotSupportedError
+from fillrank.posterior.posterior import Units
+from fillrank.run.recorder import Traces
+from fillrank.version import __version__
+
+
+def to_arviz(
+    traces: Traces,
+    history: Mapping[str, np.ndarray],
+    observations: Observations,
+    units: Units,
+    method: str,
+) -> Any:
+    """Give what was drawn after the burn-in, in the data's units, as an xarray DataTree.
+
+    Singular values are known for kept draws alone, which may be every second, fourth, ... sweep; so
+    they have a group of their own, and thinning costs the other quantities nothing. In both groups
+    ``draw`` is the number of the sweep, by which xarray brings them together:
+    ``tree["posterior"].sel(draw=tree["spectrum"]["draw"])``.
+
+    Parameters
+    ----------
+    traces : Traces
+        Of the run, in standard units.
+    history : mapping of name to array (chains, sweeps)
+        ``traces.history`` in the data's units.
+    observations : Observations
+        What was fitted: it has the names of the cells.
+    units : Units
+    method : str
+        The name of the method, which becomes an attribute.
+
+    Returns
+    -------
+    DataTree
+        Group ``posterior`` has what was traced (chain, draw) and ``prediction`` (chain, draw, cell):
+        the signal in some cells chosen at random, not held within a rating scale, with their names as
+        the coordinates ``cell_row`` and ``cell_column``. Group ``spectrum`` has ``singular_values``
+        (chain, draw, factor).
+    """
+    to_dataset, tree_of = _makers()
+    # Ctrl-C may have come before the last sweep was noted everywhere.
+    n = min(
+        traces.probes.shape[1], *(trace.shape[1] - traces.burn_in for trace in history.values())
+    )
+    if n < 1:
+        raise NotSupportedError(
+            "the run ended while burning in, so it has no draws to hand on. Fit again with more "
+            f"sweeps than the {traces.burn_in} of the burn-in."
+        )
+    sweeps = traces.burn_in + 1 + np.arange(n)
+    cells = _cells_in_table(traces, observations)
+    variables = {name: trace[:, sweeps - 1] for name, trace in history.items()}
+    variables["prediction"] = units.location + units.scale * traces.probes[:, :n, cells]
+    posterior = to_dataset(
+        variables,
+        dims={"prediction": ["cell"]},
+        coords={"draw": sweeps},
+    ).assign_coords(
+        cell_row=("cell", observations.row_labels[traces.probe_rows[cells]]),
+        cell_column=("cell", observations.column_labels[traces.probe_columns[cells]]),
+    )
+    kept = sweeps[traces.thinning - 1 :: traces.thinning]
+    spectrum = to_dataset(
+        {"singular_values": units.scale * traces.spectra[:, : kept.size]},
+        dims={"singular_values": ["factor"]},
+        coords={"draw": kept, "factor": 1 + np.arange(traces.spectra.shape[2])},
+    )
+    tree = tree_of({"posterior": posterior, "spectrum": spectrum})
+    for node in (tree, *tree.children.values()):
+        node.attrs |= {
+            "inference_library": "fillrank",
+            "inference_library_version": __version__,
+            "method": method,
+            "units": "those of the data",
+        }
+    return tree
+
+
+def _cells_in_table(traces: Traces, observations: Observations) -> np.ndarray:
+    """The probes that are in the table: a single row or column was given an empty twin."""
+    n_rows, n_columns = observations.shape
+    return np.flatnonzero((traces.probe_rows < n_rows) & (traces.probe_columns < n_columns))
+
+
+def _makers() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """What makes a group of arrays (chain, draw, ...), and a tree of groups."""
+    try:
+        # Imported late: they are an extra.
+        from arviz_base import dict_to_dataset
+        from xarray import DataTree
+    except ImportError as error:
+        raise NotSupportedError(
+            "a run goes to ArviZ by arviz-base, which is not installed. "
+            'Do: pip install "fillrank[arviz]"'
+        ) from error
+    return dict_to_dataset, DataTree.from_dict

@@ -1,0 +1,274 @@
+"""Plots of a fit: its factors, how many there are, how the run went, what was tried."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fillrank.errors import InputError, NotSupportedError
+from fillrank.report.style import (
+    ACCENT,
+    FAINT,
+    INK,
+    MUTED,
+    REFERENCE,
+    UNITS,
+    axes_or_new,
+    count_axis,
+    counted,
+    in_digits,
+    percent,
+    plain,
+)
+from fillrank.solvers.spectral_start import detection_level
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Factors that the data do not need shrink without end; this far below the level they are all alike.
+_FLOOR = 1e-2
+
+
+def _refuse(model: Any, what: str, who: str) -> NotSupportedError:
+    if "residual_variance" in model.history_:
+        why = "a model of new rows or columns has no run of its own; ask the one that it came from"
+    else:
+        why = f"{type(model).__name__} has none; {who}"
+    return NotSupportedError(f"this plot shows {what}: {why}.")
+
+
+def spectrum(model: Any, ax: Axes | None = None) -> Axes:
+    """Singular values of the low-rank part, and the level at which noise would hide them.
+
+    Dots are posterior means, bars hold 90% of the kept draws. The factors that count for the rank
+    are dark. Those far below the level are marked at the lower edge. Methods without draws have dots
+    alone.
+
+    Parameters
+    ----------
+    model : fitted estimator, other than IPM3F
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data)
+    >>> fr.plot.spectrum(model).get_title(loc="left")
+    '2 factors stand above the noise'
+    """
+    if "residual_variance" not in model.history_ and hasattr(model, "singular_values_"):
+        return _best_spectrum(model, axes_or_new(ax))
+    if not hasattr(model, "traces_") or not hasattr(model, "singular_values_"):
+        raise _refuse(model, "singular values", "all methods but IPM3F have")
+    ax = axes_or_new(ax)
+    means = model.singular_values_
+    draws = model.posterior_.units.scale * model.traces_.spectra.reshape(-1, means.size)
+    level = detection_level(model.posterior_.shape, model.traces_.n_entries, model.noise_variance_)
+    floor = _floor(means, level)
+    order = np.arange(1, means.size + 1)
+    shown, found = means > floor, order <= model.rank_
+    low, high = np.maximum(np.quantile(draws, (0.05, 0.95), axis=0), floor)
+    if len(draws) > 1:
+        for which, colour in ((shown & found, INK), (shown & ~found, MUTED)):
+            ax.vlines(order[which], low[which], high[which], color=colour, linewidth=1.6)
+    ax.plot(order[found & shown], means[found & shown], "o", color=INK, label="counted")
+    ax.plot(order[~found & shown], means[~found & shown], "o", color=MUTED, label="not counted")
+    _mark_the_rest(ax, order[~shown], floor)
+    if level > 0:
+        ax.axhline(level, **REFERENCE, zorder=0, label="detection level")
+        ax.annotate(
+            "below this level noise hides a factor", (1.0, level), color=ACCENT,
+            xycoords=("axes fraction", "data"), xytext=(0, 3), textcoords="offset points",
+            ha="right", va="bottom", fontsize="small",
+        )  # fmt: skip
+    ax.set_yscale("log")
+    ax.set_ylim(floor, 2 * max(level, float(high.max(initial=floor))))
+    ax.set_xlim(0.3, means.size + 0.7)
+    count_axis(ax)
+    in_digits(ax)
+    plain(ax, _rank_in_words(model.rank_), "factor", f"singular value, {UNITS}")
+    return ax
+
+
+def _best_spectrum(model: Any, ax: Axes) -> Axes:
+    """The singular values of the one matrix that a solver has found."""
+    values = model.singular_values_
+    order = np.arange(1, values.size + 1)
+    counted_ones = order <= model.rank_
+    ax.vlines(order, 0.0, values, color=FAINT, linewidth=1.6)
+    ax.plot(order[counted_ones], values[counted_ones], "o", color=INK, label="counted")
+    ax.plot(order[~counted_ones], values[~counted_ones], "o", color=MUTED, label="not counted")
+    ax.set_ylim(bottom=0.0)
+    ax.set_xlim(0.3, max(values.size, 1) + 0.7)
+    count_axis(ax)
+    units = "of the scores" if hasattr(model, "levels_") else UNITS
+    title = f"{counted(model.rank_, 'factor')} {'is' if model.rank_ == 1 else 'are'} used"
+    plain(ax, title, "factor", f"singular value, {units}")
+    return ax
+
+
+def _floor(means: np.ndarray, level: float) -> float:
+    """The lowest singular value to show: there is always one, also without noise or signal."""
+    largest = float(means.max(initial=0.0))
+    if level > 0:
+        return _FLOOR * level
+    return 1e-6 * largest if largest > 0 else 1e-6
+
+
+def _mark_the_rest(ax: Axes, order: np.ndarray, floor: float) -> None:
+    """Marks at the lower edge for factors that are below it."""
+    if order.size == 0:
+        return
+    ax.plot(order, np.full(order.size, floor), "v", color=FAINT, clip_on=False, label="shrunk away")
+    ax.annotate(
+        "shrunk away: the data do not need them", (1.0, 0.0), xycoords="axes fraction", color=MUTED,
+        xytext=(0, 7), textcoords="offset points", ha="right", va="bottom", fontsize="small",
+    )  # fmt: skip
+
+
+def _rank_in_words(rank: int) -> str:
+    if rank == 0:
+        return "No factor stands above the noise"
+    return f"{counted(rank, 'factor')} {'stands' if rank == 1 else 'stand'} above the noise"
+
+
+def rank(model: Any, ax: Axes | None = None) -> Axes:
+    """How probable each number of factors is.
+
+    Parameters
+    ----------
+    model : fitted GASR or BPMF
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    if not hasattr(model, "rank_probabilities_"):
+        raise _refuse(model, "probabilities of ranks", "GASR and BPMF have")
+    ax = axes_or_new(ax)
+    ranks = np.array(list(model.rank_probabilities_))
+    heights = 100 * np.array(list(model.rank_probabilities_.values()))
+    colours = [INK if k == model.rank_ else MUTED for k in ranks]
+    ax.bar(ranks, heights, width=0.7, color=colours)
+    middle, half = (ranks.min() + ranks.max()) / 2, max(np.ptp(ranks) / 2, 2.5)
+    ax.set_xlim(max(middle - half, 0) - 0.7, middle + half + 0.7)
+    ax.set_ylim(0, 105)
+    count_axis(ax)
+    share = model.rank_probabilities_[model.rank_]
+    title = f"{counted(model.rank_, 'factor')}, with probability {percent(share)}"
+    plain(ax, title, "number of factors", "probability, %")
+    return ax
+
+
+def trace(model: Any, ax: Axes | None = None) -> Axes:
+    """Residual standard deviation at every sweep: level and quiet once a chain has settled.
+
+    There is a line for each chain. The burn-in, which is not kept, is shaded. Of IPM3F it is the loss.
+
+    Parameters
+    ----------
+    model : fitted GASR or BPMF, or IPM3F with ``inference="gibbs"``
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    if not hasattr(model, "traces_"):
+        raise _refuse(model, "sweeps of a sampler", "GASR, BPMF and IPM3F by Gibbs sampling have")
+    ax = axes_or_new(ax)
+    if "residual_variance" in model.history_:
+        traced, noise = (
+            np.sqrt(model.history_["residual_variance"]),
+            math.sqrt(model.noise_variance_),
+        )
+        title, label = "Residuals", f"residual standard deviation,\n{UNITS}"
+    else:
+        traced, noise = model.history_["hinge_loss"], None
+        title, label = "Loss", "mean loss of the entries"
+    n_chains, n_sweeps = traced.shape
+    _shade_burn_in(ax, min(model.traces_.burn_in, n_sweeps))
+    mark = "." if n_sweeps == 1 else ""  # a line needs two
+    for chain, values in enumerate(traced):
+        shade = 1.0 - 0.6 * chain / n_chains
+        ax.plot(np.arange(1, n_sweeps + 1), values, marker=mark, color=INK, alpha=shade,
+                linewidth=1.0, label=f"chain {chain + 1}")  # fmt: skip
+    if noise is not None:
+        line = ax.axhline(noise, **REFERENCE, label=f"noise level {noise:.3g}")
+        ax.legend(handles=[line], loc="upper right", frameon=False, fontsize="small",
+                  labelcolor=ACCENT)  # fmt: skip
+    ax.set_xlim(0.5, n_sweeps + 0.5)
+    ax.set_ylim(_trace_limits(traced, noise))
+    count_axis(ax)
+    title += f" over {counted(n_sweeps, 'sweep')} of {counted(n_chains, 'chain')}"
+    plain(ax, title, "sweep", label)
+    return ax
+
+
+def _shade_burn_in(ax: Axes, burn_in: int) -> None:
+    if burn_in == 0:
+        return
+    ax.axvspan(0.5, burn_in + 0.5, color=FAINT, alpha=0.35, linewidth=0, label="burn-in")
+    ax.annotate(
+        "burn-in, not kept", (0.5, 1.0), xycoords=("data", "axes fraction"), color=MUTED,
+        xytext=(5, -5), textcoords="offset points", va="top", fontsize="small",
+    )  # fmt: skip
+
+
+def _trace_limits(traced: np.ndarray, noise: float | None) -> tuple[float, float]:
+    """Room for all sweeps, and for the movement of a chain that has settled not to fill the plot."""
+    shown = traced if noise is None else np.append(traced, noise)
+    low, high = float(shown.min()), float(shown.max())
+    room = max(0.15 * (high - low), 0.02 * high, 1e-12)
+    return max(low - room, 0.0), high + room
+
+
+def path(model: Any, ax: Axes | None = None) -> Axes:
+    """Errors along the path of penalties, with the one that was chosen.
+
+    Parameters
+    ----------
+    model : fitted SoftImpute, SoftImputeALS, HASI, RelaxedSpectral, M3F or IPM3F
+        Its penalty must have been chosen: a given one has no path.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.5, missing=0.3, random_state=0)
+    >>> path(fr.SoftImpute(random_state=0, progress=False).fit(data)).get_xlabel()
+    "penalty, in the table's units"
+    """
+    if not model.path_:
+        raise InputError('there is no path: the penalty was given. Fit with penalty="auto".')
+    ax = axes_or_new(ax)
+    penalties = sorted({point.penalty for point in model.path_})
+    best = [
+        min((p for p in model.path_ if p.penalty == penalty), key=lambda p: p.validation_error)
+        for penalty in penalties
+    ]
+    ax.plot(penalties, [p.validation_error for p in best], "o-", color=INK, ms=4, label="held out")
+    ax.plot(penalties, [p.training_error for p in best], "o-", color=MUTED, ms=4, label="fitted")
+    chosen = min(best, key=lambda p: p.validation_error)
+    ax.axvline(chosen.penalty, **REFERENCE)
+    ax.set_xscale("log")
+    ax.set_xticks(penalties[::2], [f"{penalty:.3g}" for penalty in penalties[::2]])
+    ax.set_xticks([], minor=True)
+    ax.legend(frameon=False)
+    title = f"penalty {chosen.penalty:.3g} predicts best, with {counted(chosen.rank, 'factor')}"
+    # The penalty of a margin has no unit.
+    penalty = "penalty" if hasattr(model, "levels_") else f"penalty, {UNITS}"
+    plain(ax, title, penalty, f"error of the entries, {UNITS}")
+    return ax

@@ -1,0 +1,234 @@
+"""What a fit has found, in plain words and numbers that can be read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fillrank.estimators.sampled import SampledCompleter
+from fillrank.posterior.diagnostics import LARGEST_RHAT, SMALLEST_ESS, Diagnostics
+from fillrank.report.held_out import HeldOut
+from fillrank.report.style import counted, percent
+
+# Numbers of these sizes are written out, others with a power of ten.
+_WRITTEN_OUT = range(-4, 7)
+_QUANTITIES = {
+    "residual_variance": "how well the entries are fitted",
+    "hinge_loss": "how well the entries are fitted",
+    "prediction (median)": "a typical prediction",
+    "prediction (worst 5%)": "the 5% of predictions that are least settled",
+}
+
+
+class Tile(NamedTuple):
+    """A number to catch the eye, and what it is; ``tone`` is good, bad or plain."""
+
+    value: str
+    label: str
+    tone: str = "plain"
+
+
+class Verdict(NamedTuple):
+    """Whether the fit can be relied on, and why it ended where it did."""
+
+    short: str
+    long: str
+    tone: str
+    ended: str = ""
+
+
+class Judged(NamedTuple):
+    """A quantity that was watched over the run, with its verdict."""
+
+    quantity: str
+    rhat: str
+    ess: str
+    verdict: str
+
+
+def number(x: float, digits: int = 3) -> str:
+    """A number with so many digits that count.
+
+    Examples
+    --------
+    >>> number(0.01234), number(1234567), number(1.5e-9), number(0)
+    ('0.0123', '1,234,567', '1.50e-09', '0')
+    """
+    if x == 0 or not math.isfinite(x):
+        return f"{x + 0.0:g}"
+    size = math.floor(math.log10(abs(x)))
+    if size not in _WRITTEN_OUT:
+        return f"{x:.{digits - 1}e}"
+    return f"{x:,.{max(0, digits - 1 - size)}f}"
+
+
+def alike(*values: float, width: float) -> list[str]:
+    """Numbers with as many decimals as show a difference of ``width`` with two digits.
+
+    Examples
+    --------
+    >>> alike(3.14159, 2.5, width=0.042)
+    ['3.142', '2.500']
+    """
+    decimals = 1 - math.floor(math.log10(width)) if width > 0 else math.inf
+    if not -6 < decimals < 10 or max(map(abs, values)) >= 1e9:
+        return [f"{value:.4g}" for value in values]
+    return [f"{value:,.{max(0, decimals)}f}" for value in values]
+
+
+def n_entries(model: Any) -> int | None:
+    """How many entries were fitted, also if they did not come along; None if no one knows."""
+    if n := len(model.observations_):
+        return n
+    return model.traces_.n_entries if hasattr(model, "traces_") else None
+
+
+def of_table(model: Any) -> str:
+    """What there was, and what was filled in."""
+    n_rows, n_columns = model.observations_.shape
+    size = f"The table has {counted(n_rows, 'row')} and {counted(n_columns, 'column')}"
+    n, n_cells = n_entries(model), n_rows * n_columns
+    if n is None:
+        return f"{size}. The model came from a file without the entries that it was fitted on."
+    if n == n_cells:
+        return f"{size}, and no hole: all of its {counted(n, 'cell')} are observed."
+    are = "is" if n == 1 else "are"
+    return (
+        f"{size}. {n:,} of its {n_cells:,} cells {are} observed ({100 * n / n_cells:.3g}%); the other "
+        f"{n_cells - n:,} are filled in."
+    )
+
+
+def of_error(held_out: HeldOut) -> str:
+    """How far predictions are off."""
+    n = len(held_out.test)
+    text = (
+        f"Predictions of {n:,} {'entry' if n == 1 else 'entries'} that the fit had not seen "
+        f"are off by {number(held_out.rmse)} (root mean square), half of them by at most "
+        f"{number(held_out.median_error)}. Always guessing their average would be off by "
+        f"{number(held_out.spread)}."
+    )
+    if held_out.n_fitted:
+        text += (
+            f" But {held_out.n_fitted:,} of these entries were also fitted, so the error looks "
+            "smaller than it is: keep them out of the fit."
+        )
+    return text
+
+
+def of_rank(model: Any) -> str:
+    """How many factors there are."""
+    what = "A factor is a pattern that rows and columns share, such as a taste or a season."
+    if hasattr(model, "rank_probabilities_"):
+        if model.rank_ == 0:
+            return "No pattern that rows and columns share stands above the noise."
+        share = model.rank_probabilities_[model.rank_]
+        stand = "stands" if model.rank_ == 1 else "stand"
+        return (
+            f"{counted(model.rank_, 'factor')} {stand} above the noise, with a probability of "
+            f"{percent(share)}. {what}"
+        )
+    if hasattr(model, "rank_"):
+        return (
+            f"{type(model).__name__} uses {counted(model.rank_, 'factor')}; it gives no probability "
+            f"for that. {what}"
+        )
+    return "How many factors there are is known to the model from which this one came."
+
+
+def of_noise(model: Any) -> str:
+    """How noisy the entries are; empty where no one knows."""
+    if not isinstance(model, SampledCompleter):
+        return ""
+    noise = number(math.sqrt(model.noise_variance_))
+    return (
+        f"The noise level is {noise}: so far do single entries lie from what the factors say, and no "
+        "prediction of a new entry can be expected to be closer than that."
+    )
+
+
+def verdict(model: Any, diagnostics: Diagnostics | None) -> Verdict:
+    """Whether the fit has settled, and what that means."""
+    if diagnostics is not None:
+        return _of_run(model, diagnostics)
+    if not hasattr(model, "stop_reason_") or getattr(model, "folded_in_", None):
+        long = (
+            "These rows or columns came after the fit and had no run of their own. Whether the fit had "
+            "settled, the report of the model that they were added to says."
+        )
+        return Verdict("added later", long, "plain")
+    ended = f"Why it ended: {model.stop_reason_}."
+    if getattr(model, "violation_", math.inf) <= model.tolerance:
+        long = "The fit has settled: more iterations would not change the result noticeably."
+        return Verdict("settled", long, "good", ended)
+    return Verdict("ended", f"The fit has ended. {ended}", "plain")
+
+
+def _of_run(model: Any, diagnostics: Diagnostics) -> Verdict:
+    if model.interrupted_:
+        long = f"The run was {model.stop_reason_}. Fit again, or call run_longer, before relying on it."
+        return Verdict("interrupted", long, "bad")
+    ended = f"Why it ended: {_reason(model)}."
+    if diagnostics.converged:
+        long = "The run has settled: predictions would change little if it went on."
+        return Verdict("settled", long, "good", ended)
+    long = (
+        "The run is too short to rely on: predictions would still change if it went on, and intervals "
+        f"may be too narrow. Fit again with n_sweeps well above {model.n_sweeps_}, or with the default "
+        'n_sweeps="auto".'
+    )
+    return Verdict("not settled", long, "bad", ended)
+
+
+def _reason(model: Any) -> str:
+    reason = model.stop_reason_
+    # Only then was the number of sweeps the user's choice.
+    return f"{reason}, as was asked for" if reason.startswith("all ") else reason
+
+
+def tiles(model: Any, held_out: HeldOut | None, verdict: Verdict) -> list[Tile]:
+    """The headline's numbers."""
+    found = []
+    n = n_entries(model)
+    if n is not None:
+        n_missing = math.prod(model.observations_.shape) - n
+        found.append(Tile(f"{n_missing:,}", "cells filled in"))
+    if held_out is not None:
+        tone = "bad" if held_out.n_fitted else "plain"
+        label = "typical error; not honest" if held_out.n_fitted else "typical error"
+        found.append(Tile(number(held_out.rmse), label, tone))
+    if hasattr(model, "rank_"):
+        chance = getattr(model, "rank_probabilities_", {}).get(model.rank_)
+        sure = "" if chance is None else f", {percent(chance)} sure"
+        found.append(Tile(f"{model.rank_:,}", ("factor" if model.rank_ == 1 else "factors") + sure))
+    found.append(Tile(verdict.short, "state of the fit", verdict.tone))
+    return found
+
+
+def judged(diagnostics: Diagnostics) -> list[Judged]:
+    """The table of diagnostics, in words."""
+    return [
+        Judged(_quantity(name), _finite(rhat, ".3f"), _finite(diagnostics.ess[name], ",.0f"),
+               _judge(rhat, diagnostics.ess[name]))
+        for name, rhat in diagnostics.rhat.items()
+    ]  # fmt: skip
+
+
+def _finite(x: float, form: str) -> str:
+    return f"{x:{form}}" if np.isfinite(x) else "unknown"
+
+
+def _quantity(name: str) -> str:
+    if name.startswith("singular_value "):
+        return f"the strength of factor {name.removeprefix('singular_value ')}"
+    return _QUANTITIES.get(name, name)
+
+
+def _judge(rhat: float, ess: float) -> str:
+    if not math.isfinite(rhat):
+        return "too few draws to tell"
+    if not rhat < LARGEST_RHAT:
+        return "still moving"
+    return "settled" if ess >= SMALLEST_ESS else "few independent draws"

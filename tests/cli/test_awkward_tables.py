@@ -1,0 +1,128 @@
+"""Tables as people have them, read as a new user would: by name alone, or with one option."""
+
+import gzip
+
+import numpy as np
+import pytest
+from refusals import assert_refused
+
+import fillrank as fr
+from fillrank.cli import source
+from fillrank.cli.source import Source
+
+TABLE = "name;one;two;three\nÄnne Müller;1,5;;3\nBo;NA;2,5;-1\nСаша 名;4;n/a;0,25\n"
+CELLS = [1.5, 3.0, 2.5, -1.0, 4.0, 0.25]
+
+
+def read(tmp_path, content, name="t.csv", **options):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return source.read(Source(path, **options), quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        (TABLE, {}),
+        ("\ufeff" + TABLE, {}),
+        (TABLE.replace("\n", "\r\n"), {}),
+        (TABLE.replace("NA", ".").replace("n/a", "#N/A"), {}),
+        (TABLE.replace("NA", '""').replace("n/a", '" "'), {}),
+        ("Spring 2024\n" + TABLE, {"skip": 1}),
+        ("Spring 2024;;;\n\n" + TABLE, {"skip": 2}),
+        ("\ufeff# made by hand\n" + TABLE, {"skip": 1}),
+        (TABLE.encode("utf-16"), {"encoding": "utf-16"}),
+        (("Frühling\n" + TABLE).encode("utf-16"), {"encoding": "utf-16", "skip": 1}),
+    ],
+)
+def test_the_same_table_in_many_dresses(tmp_path, content, options):
+    data = read(tmp_path, content, **options)
+    assert data.values.tolist() == CELLS
+    assert data.row_labels.tolist() == ["Änne Müller", "Bo", "Саша 名"]
+    assert data.column_labels.tolist() == ["one", "two", "three"]
+
+
+def test_latin_1_zipped_and_without_an_ending(tmp_path):
+    content = TABLE.replace("Саша 名", "Zoë").encode("latin-1")
+    assert read(tmp_path, content, encoding="latin-1").row_labels[2] == "Zoë"
+    zipped = read(tmp_path, gzip.compress(content), "t.csv.gz", encoding="latin-1")
+    assert zipped.row_labels[2] == "Zoë"
+    assert read(tmp_path, TABLE, "u1.base", format="csv").values.tolist() == CELLS
+
+
+BAD = {
+    "a title": ("Spring 2024\n" + TABLE, ["t.csv, line 1: 1 fields", "--skip N"]),
+    "latin-1": (
+        TABLE.replace("Саша 名", "Zoë").encode("latin-1"),
+        ["line 2", "--encoding latin-1"],
+    ),
+    "utf-16": (TABLE.encode("utf-16"), ["zero bytes", "--encoding utf-16"]),
+    "a header twice": ("name,a,b,a\nx,1,2,\ny,4,,6\n", ["'a' more than once", "Rename one"]),
+    "thousands": (
+        'name,a,b\nx,"1,234.5",2\ny,3,\nz,4,5\n',
+        ["line 2", "'1,234.5' is not a number"],
+    ),
+    "totals": (TABLE + "Total;1;2;3;4\n", ["line 5: 5 fields, but the table has 4"]),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), BAD.values(), ids=BAD)
+def test_what_cannot_be_read_is_refused_with_the_option_that_helps(
+    complete, tmp_path, content, words
+):
+    (tmp_path / "t.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert_refused(complete("t.csv"), *words)
+
+
+def test_options_that_do_not_fit_the_file(complete, tmp_path):
+    np.save(tmp_path / "t.npy", np.eye(3))
+    (tmp_path / "t.csv").write_text(TABLE, encoding="utf-8")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(TABLE.encode())[:-9])
+    (tmp_path / "noend").write_text(TABLE, encoding="utf-8")
+    assert_refused(complete("t.npy", "--skip", "1"), "for text files, not for .npy")
+    assert_refused(
+        complete("t.csv", "--encoding", "klingon"), "'klingon' is no encoding", "latin-1"
+    )
+    assert_refused(complete("t.csv", "--encoding", "utf-16"), "t.csv is not utf-16 text")
+    assert_refused(complete("t.csv.gz", "--skip", "1"), "t.csv.gz is no whole gzip file")
+    assert_refused(complete("noend"), "cannot tell what kind", "--format csv")
+    assert_refused(complete("none", "--format", "csv"), "No such file", "none")
+
+
+def test_a_column_of_numbers_that_may_be_names_is_pointed_out(complete, tmp_path):
+    lines = [f"{1000 + i},{i % 5},{'' if i % 7 == 0 else i % 3}" for i in range(30)]
+    (tmp_path / "t.csv").write_text("patient,a,b\n" + "\n".join(lines))
+    ran = complete("t.csv")
+    assert "Note: the column 'patient' has another whole number in every row" in ran.err
+    assert "call it 'id' in the header" in ran.err
+    (tmp_path / "u.csv").write_text("id,a,b\n" + "\n".join(lines))
+    ran = complete("u.csv")
+    assert "Note" not in ran.err
+    assert "its first row is 1000, its first column 'a'" in ran.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,a\n" + "".join(f"x{i},{i if i % 3 else ''}\n" for i in range(30)),
+        "a,b\n" + "".join(f"{i * 1.5 if i % 4 else ''},{i if i % 3 else ''}\n" for i in range(60)),
+        "name,a,b,c\n" + "".join(f"r{i},5,{'' if i % 2 else 5},5\n" for i in range(30)),
+        "name,a,b,c\n" + "".join(f"r{i},{i % 4},,{i % 3 or ''}\n" for i in range(30)),
+        "name,a,b\n" + "".join(f"r{i},7,{i % 4 or ''}\n" for i in range(30)),
+    ],
+    ids=["one column", "two columns", "all the same", "an empty column", "a constant column"],
+)
+def test_poor_tables_are_filled_all_the_same(complete, tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    ran = complete("t.csv")
+    assert ran.code == 0, ran.err
+    filled = fr.read(tmp_path / "t-filled" / "filled.csv")
+    assert filled.density == 1
+
+
+def test_long_names_are_cut_in_what_is_said(complete, tmp_path):
+    lines = "".join(f"{'x' * 300}{i},{i % 4},{i % 3 or ''}\n" for i in range(30))
+    (tmp_path / "t.csv").write_text("name,a,b\n" + lines)
+    ran = complete("t.csv")
+    assert ran.code == 0
+    assert "x" * 41 not in ran.err

@@ -1,0 +1,112 @@
+import json
+
+import numpy as np
+import pytest
+from refusals import assert_refused
+from result_files import read_csv
+
+from fillrank.cli import contest, scores
+
+FAST = ("--methods", "GASR,SoftImpute,M3F")
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Figures that take no time: the error is that of the list, by method; calls are noted."""
+    calls, errors = [], {"GASR": 1.0, "BPMF": 0.5, "SoftImpute": 2.0, "M3F": 3.0}
+
+    def measure(settings, split, level, progress):
+        calls.append((settings.method, split.test))
+        error = errors[settings.method]
+        if isinstance(error, BaseException):
+            raise error
+        covered = 0.9 if settings.method in ("GASR", "BPMF") else float("nan")
+        return {"rmse": error, "mae": error / 2, "coverage": covered, "seconds": 1.0, "rank": 2}
+
+    monkeypatch.setattr(scores, "measure", measure)
+    monkeypatch.setattr(contest, "_compile", lambda settings: None)
+    measure.calls, measure.errors = calls, errors
+    return measure
+
+
+def test_methods_are_ranked_and_those_that_cannot_are_listed_with_the_reason(
+    fillrank, write_wide, tmp_path
+):
+    ran = fillrank("compare", write_wide(), *FAST, "--splits", "2", "-o", "figures.csv")
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("Method RMSE MAE In 90% intervals Seconds a fit")
+    assert "M3F cannot take this table: this method is for ratings" in ran.out
+    assert "6 fits will take about" in ran.err
+    header, *lines = read_csv(tmp_path / "figures.csv")
+    assert {line[0] for line in lines[:2]} == {"GASR", "SoftImpute"}
+    errors = [float(line[header.index("rmse")]) for line in lines[:2]]
+    assert errors == sorted(errors)
+    assert lines[2][0] == "M3F"
+    assert "ratings" in lines[2][-1]
+
+
+def test_all_methods_meet_the_same_hidden_entries(fillrank, write_wide, measured):
+    ran = fillrank(
+        "compare", write_wide(), "--methods", "gasr, bpmf,GASR", "--splits", "2", "--json"
+    )
+    found = json.loads(ran.raw)
+    assert [each["method"] for each in found["ranking"]] == ["BPMF", "GASR"]
+    (first, one), (second, same), (_, other), _ = measured.calls
+    assert (first, second) == ("GASR", "BPMF")
+    np.testing.assert_array_equal(one.values, same.values)
+    assert not np.array_equal(one.values, other.values)
+
+
+def test_a_failing_method_does_not_end_the_others(fillrank, write_wide, measured):
+    measured.errors["GASR"] = ZeroDivisionError("no [luck]")
+    ran = fillrank("compare", write_wide(), "--methods", "GASR,BPMF", "--splits", "2")
+    assert ran.code == 0, ran.err
+    assert "GASR failed: ZeroDivisionError: no [luck]" in ran.out
+    assert [name for name, _ in measured.calls] == ["GASR", "BPMF", "BPMF"]
+    measured.errors["BPMF"] = ValueError("x")
+    ran = fillrank("compare", write_wide(), "--methods", "GASR,BPMF", "--json")
+    assert ran.code == 2
+    assert json.loads(ran.raw)["ranking"] == []
+
+
+def test_ctrl_c_shows_what_there_is(fillrank, write_wide, measured, tmp_path):
+    measured.errors["SoftImpute"] = KeyboardInterrupt()
+    table = write_wide()
+    ran = fillrank("compare", table, *FAST, "-o", "some.json")
+    assert ran.code == 130
+    assert "Interrupted. This is what there is." in ran.err
+    assert "GASR 1 0.5 90.0% 1.0" in ran.out
+    assert "SoftImpute not run" in ran.out
+    found = json.loads((tmp_path / "some.json").read_text())
+    assert [each["method"] for each in found["ranking"]] == ["GASR"]
+    ran = fillrank("compare", table, "--methods", "SoftImpute,GASR")
+    assert ran.code == 130
+    assert "There are no results yet." in ran.err
+
+
+def test_methods_are_ranked_by_the_splits_that_all_have(
+    fillrank, write_wide, monkeypatch, measured
+):
+    """Stopped in the second split, the first decides, lest the one with an easy split win."""
+    right = scores.measure
+
+    def measure(settings, split, level, progress):
+        n = len(measured.calls)
+        if n == 3:
+            raise KeyboardInterrupt
+        found = right(settings, split, level, progress)
+        return found | {"rmse": 0.01} if n == 2 else found  # GASR's second
+
+    monkeypatch.setattr(scores, "measure", measure)
+    ran = fillrank("compare", write_wide(), "--methods", "GASR,BPMF", "--json")
+    assert ran.code == 130
+    assert [each["method"] for each in json.loads(ran.raw)["ranking"]] == ["BPMF", "GASR"]
+
+
+def test_what_cannot_be_compared(fillrank, write_wide):
+    table = write_wide()
+    for methods in ("GASR,SVD", ","):
+        ran = fillrank("compare", table, "--methods", methods)
+        assert ran.code == 2
+        assert "There are GASR" in ran.err
+    assert_refused(fillrank("compare", table, "-o", "x.txt"), ".csv or .json")

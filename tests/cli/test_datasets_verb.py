@@ -1,0 +1,62 @@
+import json
+
+import pandas as pd
+import pytest
+from refusals import assert_refused
+
+import fillrank as fr
+from fillrank.data.datasets import DATASETS
+
+
+@pytest.fixture
+def published(tmp_path):
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "u.data").write_text(
+        "196\t242\t3\t881250949\n186\t302\t4\t891717742\n"
+    )
+    return tmp_path / "published"
+
+
+def test_the_list_has_sizes_and_licences(fillrank):
+    ran = fillrank("datasets")
+    assert ran.code == 0
+    for word in ("ml-100k", "943", "1,682", "100,000", "GroupLens", "redistribute"):
+        assert word in ran.out
+    assert fillrank("datasets", "list").out == ran.out
+    listed = json.loads(fillrank("datasets", "--json").raw)
+    assert listed.keys() == DATASETS.keys()
+    assert listed["ml-1m"]["entries"] == 1_000_209
+
+
+@pytest.mark.parametrize("name", ["ml-100k.csv", "r.parquet"])
+def test_a_data_set_is_written_as_a_table_that_can_be_read(fillrank, published, tmp_path, name):
+    output = () if name == "ml-100k.csv" else ("-o", name)
+    ran = fillrank("datasets", "ml-100k", "--from", published, *output)
+    assert ran.code == 0, ran.err
+    assert ran.out == name
+    assert "GroupLens" in ran.err
+    data = fr.read(tmp_path / name)
+    assert data.rows.tolist() == [196, 186]
+    assert data.values.tolist() == [3, 4]
+    read = pd.read_csv if name.endswith("csv") else pd.read_parquet
+    assert list(read(tmp_path / name).columns) == ["user", "movie", "rating"]
+
+
+def test_to_standard_output(fillrank, published):
+    ran = fillrank("datasets", "ml-100k", "--from", published, "-o", "-")
+    assert ran.raw == "user,movie,rating\n196,242,3\n186,302,4\n"
+
+
+def test_what_is_not_there(fillrank, published, tmp_path):
+    assert_refused(fillrank("datasets", "netflix"), "'netflix' is not known", "ml-1m")
+    assert_refused(fillrank("datasets", "ml-1m", "--from", tmp_path), "no ratings.dat")
+    assert_refused(
+        fillrank("datasets", "ml-100k", "--from", published, "-o", "x.json"), ".csv or .parquet"
+    )
+
+
+def test_without_a_network_the_way_by_hand_is_named(fillrank, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    dead = DATASETS["ml-1m"]._replace(url="http://127.0.0.1:9/ml-1m.zip")
+    monkeypatch.setitem(DATASETS, "ml-1m", dead)
+    assert_refused(fillrank("datasets", "ml-1m"), "cannot be downloaded", "--from PATH")

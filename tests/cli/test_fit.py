@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+from refusals import assert_refused
+
+import fillrank as fr
+from fillrank.cli import methods, options
+
+QUICK = ("--sweeps", "20", "--max-rank", "2")
+
+
+def test_the_model_is_kept_with_its_table_under_the_tables_name(fillrank, write_wide, tmp_path):
+    ran = fillrank("fit", write_wide(), *QUICK)
+    assert ran.code == 0, ran.err
+    assert ran.out.endswith("table.fillrank")
+    for word in ("Rank", "Noise level", "Stopped all 20 sweeps done", "Converged"):
+        assert word in ran.out
+    assert "a wide table" in ran.err
+    assert "The fit will take about" in ran.err
+    model = fr.load(tmp_path / "table.fillrank")
+    assert isinstance(model, fr.GASR)
+    assert (model.n_sweeps, model.max_rank, model.random_state) == (20, 2, 0)
+    assert len(model.observations_) == len(fr.read(tmp_path / "table.csv"))
+
+
+def test_the_model_is_that_of_the_library(fillrank, write_wide, tmp_path):
+    table = write_wide()
+    assert fillrank("fit", table, *QUICK, "--seed", "4", "--chains", "2", "-q").code == 0
+    model = fr.GASR(n_sweeps=20, max_rank=2, n_chains=2, random_state=4, progress=False)
+    with pytest.warns(fr.ConvergenceWarning):
+        model.fit(fr.read(table))
+    cells = ("row 1", "column 2")
+    assert fr.load(tmp_path / "table.fillrank").predict(*cells) == model.predict(*cells)
+
+
+def test_other_methods_and_without_data(fillrank, write_wide, tmp_path):
+    ran = fillrank(
+        "fit", write_wide(), "-o", "m.fillrank", "--method", "softimpute", "--without-data"
+    )
+    assert ran.code == 0, ran.err
+    assert "Converged" not in ran.out
+    model = fr.load(tmp_path / "m.fillrank")
+    assert isinstance(model, fr.SoftImpute)
+    assert len(model.observations_) == 0
+
+
+def test_quiet_prints_the_file_alone(fillrank, write_wide):
+    ran = fillrank("fit", write_wide(), *QUICK, "-q")
+    assert (ran.out, ran.err) == ("table.fillrank", "")
+
+
+def test_a_table_without_gaps_can_be_fitted(fillrank, tmp_path):
+    np.save(tmp_path / "full.npy", np.random.default_rng(0).normal(size=(9, 6)))
+    assert fillrank("fit", "full.npy", *QUICK).code == 0
+
+
+def test_what_cannot_be_is_refused_before_the_table_is_read(fillrank, write_wide, tmp_path):
+    table = write_wide()
+    (tmp_path / "there.fillrank").write_text("precious")
+    refusals = {
+        ("-o", "there.fillrank"): ["there already", "--force"],
+        ("-o", "nowhere/m.fillrank"): ["nowhere is no folder", "--output"],
+        ("-o", "."): ["is a folder", "--output"],
+        ("-o", "m.csv"): ["would look like a table", ".fillrank"],
+        ("-o", "-"): ["not on standard output"],
+        ("--method", "HASI", "--sweeps", "9"): ["--sweeps is for GASR and BPMF", "Leave it out"],
+        ("--method", "M3F", "--chains", "2"): ["--chains is for GASR and BPMF"],
+        ("--method", "M3F", "--checkpoint", "run"): ["--checkpoint is for GASR and BPMF"],
+    }
+    for arguments, words in refusals.items():
+        ran = fillrank("fit", table, *arguments)
+        assert_refused(ran, *words)
+        assert "Read" not in ran.err
+    assert (tmp_path / "there.fillrank").read_text() == "precious"
+    assert fillrank("fit", table, "-o", "there.fillrank", *QUICK, "--force").code == 0
+
+
+def test_unknown_methods_are_refused_with_those_there_are(fillrank, write_wide):
+    ran = fillrank("fit", write_wide(), "--method", "SVD")
+    assert ran.code == 2
+    for name in ("'SVD'", "GASR", "RelaxedSpectral"):
+        assert name in ran.err
+
+
+def test_levels_are_needed_by_methods_for_ratings(fillrank, write_wide, tmp_path):
+    assert_refused(fillrank("fit", write_wide(), "--method", "M3F"), "ordered scale", "GASR")
+    assert not (tmp_path / "table.fillrank").exists()
+
+
+def test_an_interrupted_run_is_taken_up_from_its_checkpoint(
+    fillrank, write_wide, tmp_path, monkeypatch
+):
+    """The same bits as without an interruption."""
+    table = write_wide()
+    assert fillrank("fit", table, *QUICK, "-o", "whole.fillrank").code == 0
+    from fillrank.run import loop
+
+    note = loop._note
+
+    def interrupted(recorder, step):
+        if step.number == 9:
+            raise KeyboardInterrupt
+        return note(recorder, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_note", interrupted)
+        ran = fillrank("fit", table, *QUICK, "--checkpoint", "run")
+        assert ran.code == 130
+        assert "The run is kept in run: the same command takes it up again." in ran.err
+        assert not (tmp_path / "table.fillrank").exists()
+        ran = fillrank("fit", table, *QUICK)
+        assert (ran.code, ran.out) == (130, "")
+        assert "No results were written" in ran.err
+    assert fillrank("fit", table, *QUICK, "--checkpoint", "run").code == 0
+    whole, taken_up = (fr.load(tmp_path / f"{name}.fillrank") for name in ("whole", "table"))
+    np.testing.assert_array_equal(
+        whole.predict_block(whole.observations_.row_labels, ["column 0"]),
+        taken_up.predict_block(whole.observations_.row_labels, ["column 0"]),
+    )
+
+
+def test_warnings_are_notes_in_words(fillrank, tmp_path):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(20, 4)) * [1, 1, 1, 5000]
+    np.save(tmp_path / "units.npy", table)
+    ran = fillrank("fit", "units.npy", *QUICK)
+    assert ran.code == 0
+    assert "Note: the columns differ much in size" in ran.err
+    assert "UnitsWarning" not in ran.err
+    assert fillrank("fit", "units.npy", *QUICK, "--force", "-q").err == ""
+
+
+def test_every_method_is_one_of_the_library():
+    from fillrank.estimators.keeping import METHODS
+
+    assert sorted(options.METHODS) == sorted(METHODS)
+    for name in options.METHODS:
+        model = methods.make(methods.Settings(name, max_rank=3, threads=1, seed=7), progress=False)
+        assert type(model).__name__ == name
+        assert (model.max_rank, model.n_threads, model.random_state) == (3, 1, 7)

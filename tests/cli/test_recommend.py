@@ -1,0 +1,110 @@
+import json
+
+import numpy as np
+import pytest
+from refusals import assert_refused
+from result_files import read_csv
+
+from fillrank.cli import answers
+
+
+@pytest.fixture
+def model(keep, write_long):
+    return keep(write_long())
+
+
+def test_the_best_of_what_a_row_does_not_have(fillrank, model, matrix):
+    ran = fillrank("recommend", "model.fillrank", "u3", "u0", "-n", "2", "--json")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.raw)
+    expected = model.recommend(["u3", "u0"], n=2)
+    assert [(each["user"], each["item"]) for each in found] == list(
+        zip(expected["user"], expected["item"], strict=True)
+    )
+    assert all(np.isnan(matrix[int(each["user"][1:]), int(each["item"][1:])]) for each in found)
+
+
+def test_a_row_that_has_everything_gets_nothing(fillrank, model, matrix):
+    full = next(f"u{i}" for i in range(len(matrix)) if not np.isnan(matrix[i]).any())
+    assert fillrank("recommend", "model.fillrank", full).raw == "user,item,rating\n"
+    assert json.loads(fillrank("recommend", "model.fillrank", full, "--json").raw) == []
+
+
+def test_all_rows_to_a_file(fillrank, model, tmp_path):
+    ran = fillrank(
+        "recommend", "model.fillrank", "--all", "--with-seen", "-n", "3", "-o", "best.csv"
+    )
+    assert (ran.code, ran.out) == (0, "best.csv")
+    header, *lines = read_csv(tmp_path / "best.csv")
+    assert header == ["user", "item", "rating"]
+    assert len(lines) == 14 * 3
+
+
+def test_ways_to_be_good(fillrank, model):
+    def found(*arguments):
+        ran = fillrank("recommend", "model.fillrank", "u3", "--json", "--with-seen", *arguments)
+        return [each["rating"] for each in json.loads(ran.raw)]
+
+    mean, cautious = found(), found("--by", "cautious")
+    assert max(cautious) < max(mean)
+    curious = found("--by", "curious", "--seed", "1")
+    assert curious == found("--by", "curious", "--seed", "1")
+    assert curious != found("--by", "curious", "--seed", "2")
+
+
+def test_without_its_table_nothing_can_be_left_out(fillrank, keep, write_long):
+    keep(write_long(), with_data=False)
+    assert_refused(fillrank("recommend", "model.fillrank", "u3"), "--with-data", "--with-seen")
+    assert fillrank("recommend", "model.fillrank", "u3", "--with-seen").code == 0
+
+
+def test_what_cannot_be_asked_for(fillrank, keep, model, write_long):
+    keep(write_long(), "plain.fillrank", method="SoftImpute")
+    refusals = {
+        ("model.fillrank",): ["--all"],
+        ("model.fillrank", "u3", "--all"): ["not both"],
+        ("model.fillrank", "u33"): ["'u33'", "Did you mean"],
+        ("plain.fillrank", "u3", "--by", "cautious"): ["--by cautious needs them"],
+    }
+    for arguments, words in refusals.items():
+        assert_refused(fillrank("recommend", *arguments), *words)
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Have standard output taken for a terminal."""
+    right = answers.target
+
+    def target(path, as_json, force):
+        found = right(path, as_json, force)
+        return found._replace(form="terminal") if found.form == ".csv" and path is None else found
+
+    monkeypatch.setattr(answers, "target", target)
+
+
+def test_a_terminal_gets_a_table_of_the_first_lines(fillrank, model, terminal, monkeypatch):
+    ran = fillrank("recommend", "model.fillrank", "u3", "-n", "2", "--with-seen")
+    header, *lines = [line.split() for line in ran.raw.splitlines()]
+    assert header == ["user", "item", "rating"]
+    assert len(lines) == 2
+    monkeypatch.setattr(answers, "MOST_SHOWN", 5)
+    ran = fillrank("recommend", "model.fillrank", "--all")
+    assert len(ran.raw.splitlines()) == 6
+    assert "The first 5 lines are shown. --output FILE" in ran.err
+
+
+def test_names_are_text_and_never_orders_to_a_terminal(fillrank, keep, matrix, tmp_path, terminal):
+    hostile = "\x1b[31mred\x1b[0m [bold]x[/] \u202e\x9b2J\nsecond line"
+    lines = ["who,what,how"]
+    for i, j in np.argwhere(~np.isnan(matrix)):
+        name = f'"{hostile}"' if i == 0 else f"r{i}"
+        lines.append(f"{name},c{j},{matrix[i, j]}")
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8", newline="")
+    keep("t.csv")
+    ran = fillrank("recommend", "model.fillrank", hostile, "-n", "1", "--with-seen")
+    assert ran.code == 0, ran.err
+    assert r"\x1b[31mred\x1b[0m [bold]x[/] \u202e\x9b2J\nsecond line" in ran.out
+    assert not set(ran.raw) & set("\x1b\x9b\u202e")
+    ran = fillrank("recommend", "model.fillrank", hostile + "?")
+    assert ran.code == 2
+    assert not set(ran.err) & set("\x1b\x9b\u202e")

@@ -1,0 +1,57 @@
+import pytest
+from refusals import assert_refused
+
+QUICK = ("--sweeps", "30", "--max-rank", "2")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the report was asked for; nothing is drawn."""
+    calls = []
+
+    def report(model, path, test=None, title=None, *, tested=None):
+        calls.append((model, test, title, tested))
+        path.touch()
+
+    monkeypatch.setattr("fillrank.report.html.report", report)
+    return calls
+
+
+def test_of_a_table_hidden_entries_are_met_by_a_model_without_them(fillrank, write_wide, asked):
+    ran = fillrank("report", write_wide(), *QUICK)
+    assert ran.code == 0, ran.err
+    assert ran.out == "report.html"
+    ((model, test, title, tested),) = asked
+    assert title.endswith("table.csv")
+    assert len(model.observations_) == len(test) + len(tested.observations_)
+    assert "2 fits will take" in ran.err
+
+
+def test_of_a_table_without_hidden_entries(fillrank, write_wide, asked):
+    assert fillrank("report", write_wide(), *QUICK, "--hold-out", "0", "-o", "a.html").code == 0
+    ((_, test, _, tested),) = asked
+    assert test is None
+    assert tested is None
+
+
+def test_of_a_model(fillrank, keep, write_wide, asked):
+    keep(write_wide(), "my model.fillrank")
+    assert fillrank("report", "my model.fillrank").code == 0
+    ((model, test, title, _),) = asked
+    assert (model.rank_, test, title) == (1, None, "my model")
+
+
+def test_the_page_is_written_and_not_over_another(fillrank, keep, write_wide, tmp_path):
+    keep(write_wide())
+    assert fillrank("report", "model.fillrank").code == 0
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!")
+    assert_refused(fillrank("report", "model.fillrank"), "there already", "--force")
+    assert_refused(fillrank("report", "none.fillrank", "--force"), "none.fillrank")
+
+
+def test_complete_writes_one_too(fillrank, write_wide, tmp_path, asked, monkeypatch):
+    monkeypatch.setattr("fillrank.cli.job._save", lambda ax, path: path.touch())
+    assert fillrank("complete", write_wide(), *QUICK).code == 0
+    assert (tmp_path / "table-filled" / "report.html").exists()
+    ((model, test, _, tested),) = asked
+    assert len(model.observations_) == len(test) + len(tested.observations_)

@@ -1,0 +1,117 @@
+"""Model files altered by someone who knows how: their checksums are right."""
+
+import copy
+
+import numpy as np
+
+_STRANGE = (
+    *(None, True, -1, 0, 10**30, -0.5, 1e308, "x", "__class__", [], {}),
+    *({"float": "nan"}, {"float": "inf"}),
+)
+_DTYPES = ("bool", "int8", "int32", "int64", "uint64", "float16", "float32", "float64")
+
+
+def forged(content, only=""):
+    """(what was done, content) for every part of a file that could be another, one at a time.
+
+    With ``only``, for the parts in whose names it occurs.
+    """
+    for what, about in _forged_abouts(content.about, only):
+        yield what, content._replace(about=about)
+    for name, array in content.arrays.items():
+        if only in name and not _is_one_of_many(name):
+            for what, other in _other_arrays(array):
+                yield f"{name} {what}", content._replace(arrays=content.arrays | {name: other})
+
+
+def _is_one_of_many(name):
+    """Whether an array is of a draw for which the first stands."""
+    parts = name.split("/")
+    return parts[1:2] in (["draws"], ["scorers"]) and parts[2] != "0"
+
+
+def _forged_abouts(about, only):
+    """The page of JSON with something else in one of its places."""
+    for path in _places(about):
+        found, name = _at(about, path), "/".join(map(str, path)) or "about"
+        if only not in name:
+            continue
+        if path:
+            for value in _STRANGE:
+                if not (type(value) is type(found) and value == found):
+                    yield f"{name} = {value!r}", _altered(about, path, value)
+            yield f"without {name}", _without(about, path)
+        if isinstance(found, dict):
+            yield f"{name} with more", _altered(about, path, found | {"more": 1})
+        if isinstance(found, list) and found:
+            yield f"{name} twice", _altered(about, path, found + found)
+
+
+def _places(tree, path=()):
+    """The path of everything in a tree; of lists, of the first item."""
+    yield path
+    items = tree.items() if isinstance(tree, dict) else ()
+    if isinstance(tree, list) and tree:
+        items = [(0, tree[0])]
+    for key, part in items:
+        yield from _places(part, (*path, key))
+
+
+def _at(tree, path):
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
+def _altered(tree, path, value):
+    if not path:
+        return value
+    tree = copy.deepcopy(tree)
+    _at(tree, path[:-1])[path[-1]] = value
+    return tree
+
+
+def _without(tree, path):
+    tree = copy.deepcopy(tree)
+    del _at(tree, path[:-1])[path[-1]]
+    return tree
+
+
+def _other_arrays(array):
+    yield from _other_shapes(array)
+    for dtype in _DTYPES:
+        if array.dtype != dtype:
+            with np.errstate(over="ignore"):
+                yield f"as {dtype}", array.astype(dtype)
+    yield from _other_values(array)
+
+
+def _other_shapes(array):
+    for axis in range(array.ndim):
+        if array.shape[axis]:
+            yield f"shorter along {axis}", np.delete(array, -1, axis)
+            yield f"longer along {axis}", np.append(array, np.take(array, [0], axis), axis)
+            yield f"empty along {axis}", np.take(array, [], axis)
+    if array.ndim == 1:
+        yield "as a row", array[None]
+        yield "as a column", array[:, None]
+    elif len(set(array.shape)) > 1:
+        yield "transposed", array.T
+        yield "flat", array.ravel()
+    if array.size:
+        yield "as a scalar", array.reshape(-1)[0].reshape(())
+    if array.size > 1:
+        yield "backwards", array.reshape(-1)[::-1].reshape(array.shape)
+
+
+def _other_values(array):
+    values = {"-1": -1, "0": 0, "1": 1, "huge": 10**9}
+    if array.dtype.kind == "f":
+        values |= {"nan": np.nan, "inf": np.inf, "1e38": 1e38}
+    for what, value in values.items():
+        for which, place in (("all", slice(None)), ("one", slice(-1, None))):
+            other = array.copy()
+            with np.errstate(over="ignore"):
+                other.reshape(-1)[place] = np.array(value).astype(array.dtype)
+            if other.tobytes() != array.tobytes():
+                yield f"{which} {what}", other

@@ -1,0 +1,246 @@
+"""Going on with a run: `run_longer` gives the bits that one longer run would have given."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+from fitted_models import METHODS, fit, fitted, new_rows
+from quick_fits import table
+from sklearn.exceptions import NotFittedError
+
+import fillrank as fr
+from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError
+from fillrank.estimators import sampled
+from fillrank.run import chains, loop, recorder
+from fillrank.samplers import bpmf, gasr
+from reference.planted import plant
+from reference.planted_methods import plant_in_method
+
+pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
+X = table(20, 12)
+COMMON = {"max_rank": 3, "burn_in": 12, "progress": False, "n_threads": 1, "random_state": 0}
+METHODS_THAT_SAMPLE = {
+    "GASR": fr.GASR,
+    "GASR as published": fr.GASR.as_published,
+    "BPMF": fr.BPMF,
+}
+EACH = pytest.mark.parametrize("method", METHODS_THAT_SAMPLE.values(), ids=METHODS_THAT_SAMPLE)
+
+
+@pytest.fixture(autouse=True)
+def _unjudged(monkeypatch):
+    """No run is judged at its end: that takes longer than these runs."""
+    monkeypatch.setattr(sampled, "why_not_to_trust", lambda *_: "")
+
+
+def of(method, n_sweeps, **changes):
+    return method(**(COMMON | {"n_sweeps": n_sweeps} | changes))
+
+
+def assert_same(one, other):
+    """All that is fitted is equal to the bit, but for why the run ended."""
+    assert one.n_sweeps_ == other.n_sweeps_
+    assert one.rank_probabilities_ == other.rank_probabilities_
+    assert (one.rank_, one.noise_variance_) == (other.rank_, other.noise_variance_)
+    np.testing.assert_array_equal(one.singular_values_, other.singular_values_)
+    for draw, twin in zip(
+        (*one.posterior_.draws, one.posterior_.mean),
+        (*other.posterior_.draws, other.posterior_.mean),
+        strict=True,
+    ):
+        for part, same in zip(draw, twin, strict=True):
+            np.testing.assert_array_equal(part, same)
+    for part, same in zip(one.traces_[1:], other.traces_[1:], strict=True):
+        np.testing.assert_array_equal(part, same)
+    for traced, twin in (
+        (one.history_, other.history_),
+        (one.traces_.history, other.traces_.history),
+    ):
+        assert list(traced) == list(twin)
+        for name, trace in traced.items():
+            assert trace.dtype == twin[name].dtype
+            np.testing.assert_array_equal(trace, twin[name])
+
+
+@EACH
+@pytest.mark.parametrize("n_chains", [1, 2])
+def test_going_on_is_a_longer_run(method, n_chains):
+    model = of(method, 20, n_chains=n_chains).fit(X)
+    assert model.run_longer(13) is model
+    assert model.stop_reason_ == "all 33 sweeps done"
+    assert_same(model, of(method, 33, n_chains=n_chains).fit(X))
+
+
+@EACH
+def test_several_times_in_a_row_on_other_threads(method):
+    model = of(method, 14).fit(X)
+    for more, n_threads in ((1, 2), (2, 1), (8, 3), (8, None)):
+        model.set_params(n_threads=n_threads).run_longer(more)
+    assert_same(model, of(method, 33).fit(X))
+
+
+@EACH
+@pytest.mark.parametrize("n_sweeps", [13, 17, 22, 27])
+def test_thinning_goes_on_where_it_was(method, n_sweeps, monkeypatch):
+    monkeypatch.setattr(recorder, "MOST_DRAWS", 8)
+    model = of(method, n_sweeps).fit(X).run_longer(40 - n_sweeps)
+    whole = of(method, 40).fit(X)
+    assert whole.traces_.thinning == 4
+    assert_same(model, whole)
+
+
+def test_going_on_after_a_run_that_stopped_by_itself():
+    model = of(fr.GASR, "auto", burn_in=20).fit(X)
+    n_sweeps = model.n_sweeps_
+    model.run_longer(7)
+    assert_same(model, of(fr.GASR, n_sweeps + 7, burn_in=20).fit(X))
+
+
+def interrupt_in(monkeypatch, module, k):
+    """Make Ctrl-C come in the sweep after the k-th; then no more."""
+    sweep, count = module.sweep, 0
+
+    def interrupted(*arguments):
+        nonlocal count
+        count += 1
+        if count == k + 1:
+            raise KeyboardInterrupt
+        return sweep(*arguments)
+
+    monkeypatch.setattr(module, "sweep", interrupted)
+
+
+@pytest.mark.parametrize(("method", "module"), [(fr.GASR, gasr), (fr.BPMF, bpmf)])
+@pytest.mark.parametrize("k", [1, 5, 9, 12, 13, 15])
+def test_going_on_after_ctrl_c(method, module, k, monkeypatch):
+    """In the burn-in the last state is kept in need: of that nothing must be left."""
+    whole = of(method, 30).fit(X)
+    interrupt_in(monkeypatch, module, k)
+    model = of(method, 30).fit(X)
+    assert model.interrupted_
+    assert model.n_sweeps_ == k
+    assert_same(model.run_longer(30 - k), whole)
+    assert not model.interrupted_
+
+
+def test_going_on_within_the_burn_in(monkeypatch):
+    """The model is that of the last sweep taken, not of the one that Ctrl-C had left."""
+    interrupt_in(monkeypatch, gasr, 4)
+    model = of(fr.GASR, 30).fit(X)
+    (first,) = model.posterior_.draws
+    (second,) = model.run_longer(3).posterior_.draws
+    assert not np.array_equal(first.left, second.left)
+    assert model.n_sweeps_ == 7
+    np.testing.assert_array_equal(
+        second.left, of(fr.GASR, 7, burn_in=6).fit(X).posterior_.draws[-1].left
+    )
+    assert_same(model.run_longer(23), of(fr.GASR, 30).fit(X))
+
+
+@pytest.mark.parametrize("where", ["take", "history"])
+def test_ctrl_c_between_two_notes_of_a_sweep(where, monkeypatch):
+    """A sweep that was noted, or half noted, when Ctrl-C came is taken again, and noted once."""
+    whole = of(fr.GASR, 30).fit(X)
+    right = recorder.Recorder.take
+
+    def interrupted(self, step):
+        if step.number == 17 and not model.__dict__.get("has_been_interrupted"):
+            model.has_been_interrupted = True
+            right(self, step)
+            if where == "history":
+                self._history.pop()
+            raise KeyboardInterrupt
+        right(self, step)
+
+    monkeypatch.setattr(recorder.Recorder, "take", interrupted)
+    model = of(fr.GASR, 30)
+    assert model.fit(X).n_sweeps_ == 16
+    assert_same(model.run_longer(14), whole)
+
+
+def test_planted_bugs_in_counting_sweeps_are_seen(monkeypatch):
+    plant(monkeypatch, loop, "execute", "run.n_sweeps)\n", "0)\n", into=[sampled])
+    with pytest.raises(AssertionError):
+        test_going_on_is_a_longer_run(fr.GASR, 1)
+
+
+def test_planted_bugs_in_the_end_of_the_burn_in_are_seen(monkeypatch):
+    plant(monkeypatch, chains, "run", "number <= n_adapt", "number <= n_adapt + n_done")
+    monkeypatch.setattr(loop, "sweeps", chains.run)
+    with pytest.raises(AssertionError):
+        test_going_on_after_ctrl_c(fr.GASR, gasr, 5, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "check"),
+    [
+        (
+            "if not self._probes:",
+            "if False:",
+            partial(test_going_on_after_ctrl_c, fr.GASR, gasr, 5),
+        ),
+        (
+            "self._history[step.number - 1 :] = [history]",
+            "self._history.append(history)",
+            partial(test_ctrl_c_between_two_notes_of_a_sweep, "take"),
+        ),
+        (
+            "self._probes[step.number - self.burn_in - 1 :] = [probes]",
+            "self._probes.append(probes)",
+            partial(test_ctrl_c_between_two_notes_of_a_sweep, "history"),
+        ),
+    ],
+)
+def test_planted_bugs_of_the_recorder_are_seen(old, new, check, monkeypatch):
+    plant_in_method(monkeypatch, recorder.Recorder, "take", (old, new))
+    with pytest.raises(AssertionError):
+        check(monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["GASR", "GASR as published", "BPMF"])
+def test_a_pickled_model_goes_on_alike(name):
+    model = fit(name, X)
+    again = pickle.loads(pickle.dumps(model))
+    assert_same(again.run_longer(5), model.run_longer(5))
+
+
+def test_others_are_left_alone():
+    """The copy from which a model of new rows is made shares nothing that going on changes."""
+    model = of(fr.GASR, 20).fit(X)
+    new = model.fold_in(new_rows("GASR"))
+    before = new.predict(0, [1, 2])
+    old_draws = model.posterior_.draws
+    model.run_longer(5)
+    np.testing.assert_array_equal(new.predict(0, [1, 2]), before)
+    assert len(old_draws) == 8
+
+
+def test_models_that_cannot_go_on_say_why(tmp_path):
+    model = fitted("GASR")
+    model.save(tmp_path / "model.fillrank")
+    with pytest.raises(NotSupportedError, match="come from a file, which holds no chains"):
+        fr.load(tmp_path / "model.fillrank").run_longer(1)
+    new = model.fold_in(new_rows("GASR"))
+    with pytest.raises(NotSupportedError, match="new rows or columns has no chains to go on with"):
+        new.run_longer(1)
+    new.save(tmp_path / "new.fillrank")
+    with pytest.raises(NotSupportedError, match="new rows or columns has no chains to go on with"):
+        fr.load(tmp_path / "new.fillrank").run_longer(1)
+
+
+@pytest.mark.parametrize("n_sweeps", [0, -1, 1.5, "x", None, True])
+def test_how_many_more_must_be_a_number(n_sweeps):
+    with pytest.raises(InputError, match="n_sweeps must be a whole number at least 1"):
+        fitted("GASR").run_longer(n_sweeps)
+
+
+def test_a_model_must_be_fitted_to_go_on():
+    with pytest.raises(NotFittedError):
+        METHODS["GASR"]().run_longer(1)
+
+
+def test_a_run_that_is_still_too_short_is_warned_of(monkeypatch):
+    monkeypatch.undo()
+    with pytest.warns(ConvergenceWarning, match="too short to be trusted"):
+        fit("BPMF", X).run_longer(1)

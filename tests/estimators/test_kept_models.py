@@ -1,0 +1,48 @@
+"""Model files of all layouts that there have been: they can be read for ever.
+
+The files and what they predict were written by models/make.py.
+"""
+
+import json
+
+import numpy as np
+import pytest
+from models import make
+
+import fillrank as fr
+
+EXPECTED = json.loads((make.FOLDER / "expected.json").read_text())
+PATHS = sorted(make.FOLDER.glob("*.fillrank"))
+
+
+def test_every_file_has_its_answers():
+    assert [path.name for path in PATHS] == sorted(EXPECTED)
+    assert {name for path in PATHS for name in make.MODELS if path.stem.endswith(f"-{name}")} == {
+        *make.MODELS
+    }
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_files_of_earlier_versions_are_read(path):
+    assert path.stat().st_size < 60_000
+    model = fr.load(path)
+    said = make.answers(model)
+    assert said.keys() == EXPECTED[path.name].keys()
+    for name, expected in EXPECTED[path.name].items():
+        # Other processors round otherwise.
+        np.testing.assert_allclose(said[name], expected, rtol=1e-6, atol=1e-6)
+    table = make.ratings()
+    assert model.transform(table).index.name == "who"
+    assert len(model.observations_) == table.notna().to_numpy().sum()
+    assert len(model.recommend(n=1, leave_out=None)) == 12
+    if hasattr(model, "traces_"):
+        assert model.traces_.n_entries == len(model.observations_)
+
+
+def test_the_answers_are_those_of_the_files_alone():
+    """Had the models been fitted otherwise, the tests would see it."""
+    first = fr.load(PATHS[0])
+    wrong = first.posterior_.units._replace(location=first.posterior_.units.location + 1e-4)
+    first.posterior_ = first.posterior_._replace(units=wrong)
+    difference = np.subtract(make.answers(first)["predict"], EXPECTED[PATHS[0].name]["predict"])
+    assert np.abs(difference).max() > 1e-5

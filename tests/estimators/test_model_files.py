@@ -1,0 +1,448 @@
+"""Fitted models kept in files: what comes back, what is in there, and where they cannot go."""
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from datetime import date, datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from fitted_models import (
+    DRAWN,
+    MARGIN,
+    METHODS,
+    SAMPLED,
+    cells_of,
+    fit,
+    fitted,
+    new_rows,
+    ratings,
+)
+from matplotlib.axes import Axes
+from quick_fits import all_cells, quick, table
+from sklearn.exceptions import NotFittedError
+
+import fillrank as fr
+from fillrank.data import array_file, whole_files
+from fillrank.data.array_file import read
+from fillrank.errors import InputError, NotSupportedError, OutputError, ReadError
+from fillrank.estimators import keeping
+from reference.planted import plant
+
+pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
+NAMES = pytest.mark.parametrize("name", METHODS)
+
+
+def there_and_back(model, path, **how):
+    model.save(path, **how)
+    return fr.load(path)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.fillrank"
+
+
+def same(one, other):
+    """Equal to the bit, in type, shape and value, all the way down."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        if one.dtype == object:
+            return same(one.tolist(), other.tolist())
+        return (
+            one.dtype == other.dtype
+            and one.shape == other.shape
+            and one.tobytes() == other.tobytes()
+        )
+    if isinstance(one, (tuple, list)):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, (pd.DataFrame, pl.DataFrame)):
+        return one.equals(other) and list(one.columns) == list(other.columns)
+    return one == other or (one != one and other != other)
+
+
+def answers(model, name):
+    """All that a model of this method can be asked, by what was asked."""
+    n_rows, n_columns = model.observations_.shape
+    rows, columns = all_cells((n_rows, n_columns))
+    yield "predict", model.predict(rows, columns)
+    yield "predict_block", model.predict_block([2, 0], [5, 1, 3])
+    yield "transform", model.transform(new_rows(name))
+    new = model.fold_in(new_rows(name))
+    yield "fold_in", new.predict(*all_cells((3, n_columns)))
+    yield "recommend", model.recommend(n=3)
+    yield "recommend all", model.recommend([1, 0], n=2, leave_out=None)
+    yield "predict_missing", list(model.predict_missing())
+    yield "score", model.score(fr.Observations.of(cells_of(name)))
+    yield "feature names", model.get_feature_names_out()
+    if name in DRAWN:
+        for kind in ("signal", "observation"):
+            yield f"interval {kind}", model.predict_interval(rows, columns, 0.8, kind)
+            yield f"interval {kind} of new", new.predict_interval(0, [1, 2], 0.8, kind)
+        yield "cautious", model.recommend(n=3, by="cautious")
+        yield "curious", model.recommend(n=3, by="curious", random_state=1)
+        yield "sample_completions", model.sample_completions(3, random_state=2)
+        yield "to_arviz", {k: v.values for k, v in model.to_arviz()["posterior"].items()}
+    if name in ("GASR", "IPM3F gibbs"):  # they take a second
+        yield "diagnostics", vars(model.diagnostics())
+    if name == "IPM3F gibbs":
+        yield "predict_mean", model.predict_mean(rows, columns)
+
+
+def attributes(model):
+    """What was fitted, and is to be seen; the table apart."""
+    kept = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    return {key: kept[key] for key in sorted(kept) if key != "observations_"}
+
+
+@NAMES
+def test_a_loaded_model_is_the_same_to_the_bit(name, path):
+    model = fitted(name)
+    again = there_and_back(model, path, with_data=True)
+    assert type(again) is type(model)
+    assert same(again.get_params(), model.get_params())
+    assert same(attributes(again), attributes(model))
+    for (what, got), (_, expected) in zip(answers(again, name), answers(model, name), strict=True):
+        assert same(got, expected), what
+
+
+@NAMES
+def test_a_loaded_model_is_kept_as_it_was(name, path):
+    again = path.with_name("again")
+    there_and_back(fitted(name), path, with_data=True).save(again, with_data=True)
+    assert same(read(again, "model"), read(path, "model"))
+
+
+@NAMES
+def test_a_model_of_new_rows_is_kept_too(name, path):
+    new = fitted(name).fold_in(new_rows(name))
+    again = there_and_back(new, path, with_data=True)
+    assert same(attributes(again), attributes(new))
+    cells = all_cells((3, 12))
+    assert same(again.predict(*cells), new.predict(*cells))
+    if name in DRAWN:
+        assert same(again.predict_interval(*cells), new.predict_interval(*cells))
+        with pytest.raises(NotSupportedError, match="new rows or columns has no diagnostics"):
+            again.diagnostics()
+
+
+def test_a_model_of_new_columns_is_kept_too(path):
+    cells = cells_of("GASR", n_columns=2, seed=3)
+    frame = pd.DataFrame(table(20, 12), columns=[f"c{j}" for j in range(12)])
+    new = fit("GASR", frame).fold_in(pd.DataFrame(cells, columns=["x", "y"]), axis="columns")
+    again = there_and_back(new, path)
+    assert again.predict(3, "y") == new.predict(3, "y")
+    assert again.observations_.shape == (20, 2)
+
+
+def test_a_lost_bit_is_seen(path, monkeypatch):
+    """Draws that are not first rounded to what half precision holds would come back the same, too."""
+    plant(monkeypatch, array_file, "_halved", "np.array_equal(", "np.isfinite(half).all() or (")
+    plant(monkeypatch, array_file, "_halved", "or np.any(array.view(np.uint32) & 0x1FFF)", "")
+    with pytest.raises(AssertionError):
+        test_a_loaded_model_is_the_same_to_the_bit("BPMF", path)
+
+
+# Names and tables
+
+
+DAYS = np.arange("2020-01-01", "2020-01-07", dtype="datetime64[D]")
+ROW_NAMES = {
+    "ints": np.array([7, 3, 11, 2**62, -5, 0]),
+    "text": np.array(["a", "b", "c", "d", "e", "f"], dtype=object),
+    "unicode": np.array(["Zoë", "王", "🐢", " ", "a/b", "\\"], dtype=object),
+    "dates": DAYS,
+    "python dates": np.array([date(2020, 1, k) for k in range(1, 7)], dtype=object),
+    "mixed": np.array([1, "1", 2.5, date(2020, 1, 1), datetime(2020, 1, 1, 12), "x"], dtype=object),
+    "floats": np.array([0.1, 1.5, -2.0, 3.25, 1e300, 1e-300]),
+    "bools and small ints": np.array([5, 6, 7, 8, 9, 10], dtype=np.int8),
+}
+
+
+@pytest.mark.parametrize("names", ROW_NAMES.values(), ids=ROW_NAMES.keys())
+def test_names_come_back_as_they_went(names, path):
+    rows, columns = np.nonzero(~np.isnan(table(6, 6)))
+    values = table(6, 6)[rows, columns]
+    model = quick().fit(fr.Observations.from_triplets(names[rows], names[columns], values))
+    again = there_and_back(model, path)
+    for labels in ("row_labels", "column_labels"):
+        assert same(getattr(again.observations_, labels), getattr(model.observations_, labels))
+    for row in names:
+        assert same(again.predict(row, names[1]), model.predict(row, names[1]))
+
+
+def test_names_that_no_file_can_hold_are_refused_with_a_way_out(path):
+    frame = pd.DataFrame(table(6, 4), columns=pd.MultiIndex.from_product([["a", "b"], [1, 2]]))
+    model = quick().fit(frame)
+    with pytest.raises(InputError, match=r"got one of type tuple\. Turn such names into text"):
+        model.save(path)
+    assert not path.exists()
+
+
+def kinds_of_tables():
+    cells = table(6, 4)
+    wide = pd.DataFrame(
+        cells, pd.Index(list("abcdef"), name="who"), pd.Index(list("wxyz"), name="what")
+    )
+    long = wide.stack().rename("stars").reset_index()
+    long.columns = ["user", "item", "rating"]
+    dated = wide.set_axis(pd.date_range("2020-01-01", periods=6, name="day"))
+    yield "array", cells
+    yield "pandas", pd.DataFrame(cells, columns=list("wxyz"))
+    yield "pandas, index", wide
+    yield "pandas, dates", dated
+    yield "pandas, numbers", pd.DataFrame(cells, columns=[4, 3, 2, 1])
+    yield "pandas, column of names", wide.rename_axis(columns=None).reset_index()
+    yield "pandas, long", long
+    yield "polars", pl.DataFrame(cells, schema=list("wxyz"))
+    yield (
+        "polars, names",
+        pl.DataFrame({"who": list("abcdef")} | dict(zip("wxyz", cells.T, strict=True))),
+    )
+    yield "polars, long", pl.from_pandas(long)
+    yield "triplets", fr.Observations.of(long)
+
+
+KINDS = dict(kinds_of_tables())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_are_of_the_kind_of_the_table(kind, path):
+    given = KINDS[kind]
+    model = quick().fit(given)
+    again = there_and_back(model, path, with_data=True)
+    assert same(again.observations_.origin, model.observations_.origin)
+    assert same(attributes(again), attributes(model))
+    for ask in (
+        lambda model: model.recommend(n=2),
+        lambda model: model.sample_completions(1)[0],
+        lambda model: next(model.predict_missing()),
+        lambda model: model.transform(given),
+    ):
+        got, expected = ask(again), ask(model)
+        assert same(got, expected)
+        if isinstance(got, pd.DataFrame):
+            pd.testing.assert_frame_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("origin.row_field,", "None,"),
+        ("origin.rows_in_index,", "False,"),
+        ("origin.layout,", '"long",'),
+        ("observations.column_labels,", "observations.column_labels[::-1],"),
+    ],
+)
+def test_planted_bugs_in_what_is_kept_of_a_table_are_seen(path, monkeypatch, old, new):
+    plant(monkeypatch, keeping, "_table_of", old, new)
+    with pytest.raises(AssertionError):
+        test_answers_are_of_the_kind_of_the_table("pandas, index", path)
+
+
+def test_a_library_that_is_not_installed_is_done_without(path, monkeypatch):
+    model = quick().fit(pl.DataFrame(table(6, 4), schema=list("wxyz")))
+    model.save(path)
+    monkeypatch.setattr(keeping, "find_spec", lambda name: None)
+    again = fr.load(path)
+    assert again.observations_.origin.backend is None
+    assert same(again.predict(0, "w"), model.predict(0, "w"))
+
+
+def test_plots_of_a_loaded_model(path):
+    for name, plots in {"GASR": ("spectrum", "trace"), "SoftImpute": ("path",)}.items():
+        model = fitted(name)
+        again = there_and_back(model, path)  # without its entries
+        for plot in plots:
+            ax = getattr(fr.plot, plot)(again)
+            assert isinstance(ax, Axes)
+            expected = getattr(fr.plot, plot)(model)
+            for line, other in zip(ax.lines, expected.lines, strict=True):
+                assert same(np.asarray(line.get_xydata()), np.asarray(other.get_xydata()))
+    test = fr.Observations.of(table(20, 12, seed=5))
+    assert isinstance(fr.plot.predicted(there_and_back(fitted("GASR"), path), test), Axes)
+
+
+# The entries stay at home, unless asked
+
+
+def marked():
+    """A table, some of whose values are easy to find in a file."""
+    cells = table(20, 12)
+    cells[3, 4] = np.frombuffer(b"MARK" + b"ED\x01\x40")[0]
+    return cells
+
+
+@pytest.mark.parametrize("name", ["GASR", "GASR float64", "BPMF", "SoftImpute"])
+def test_without_with_data_a_file_holds_no_values(name, path):
+    cells = marked()
+    values = cells[~np.isnan(cells)]
+    model = fit(name, cells)
+    model.save(path, with_data=True)
+    assert sum(value.tobytes() in path.read_bytes() for value in values) == values.size
+    model.save(path)
+    raw = path.read_bytes()
+    standard = model._standard(model.observations_) if name != "SoftImpute" else None
+    for form in (values, values.astype(np.float32), values.astype(np.float16)[:0]):
+        assert not any(value.tobytes() in raw for value in form)
+    if standard is not None:
+        assert not any(value.tobytes() in raw for value in standard.rows.values)
+    assert not any(repr(value).encode() in raw for value in values.tolist())
+    assert len(fr.load(path).observations_) == 0
+
+
+def test_a_model_without_its_entries_says_what_to_do(path):
+    model = fitted("GASR")
+    again = there_and_back(model, path)
+    for ask in (again.predict_missing, again.sample_completions):
+        with pytest.raises(NotSupportedError, match=r"save\(path, with_data=True\)"):
+            ask()
+    with pytest.raises(NotSupportedError, match="leave_out=table; or leave_out=None"):
+        again.recommend()
+    with pytest.raises(NotSupportedError, match="Save it without, or fit it again"):
+        again.save(path, with_data=True)
+    assert same(again.recommend(n=3, leave_out=table(20, 12)), model.recommend(n=3))
+    assert same(again.recommend(n=3, leave_out=None), model.recommend(n=3, leave_out=None))
+    again.save(path)
+    assert same(fr.load(path).predict(0, 1), model.predict(0, 1))
+
+
+def test_a_loaded_model_can_be_fitted_again(path):
+    again = there_and_back(fitted("GASR"), path)
+    assert same(attributes(again.fit(table(20, 12))), attributes(fitted("GASR")))
+    again.run_longer(2)
+
+
+def test_small_tables_make_small_files(path):
+    data, _ = fr.synthetic(300, 200, rank=3, noise=0.5, missing=0.7, random_state=0)
+    model = fr.GASR(random_state=0, progress=False).fit(data)
+    model.save(path)
+    assert len(model.posterior_.draws) == 128
+    # 128 draws of (300 + 200) x (30 + 2) numbers of two bytes, and traces of 200 cells.
+    assert path.stat().st_size < 5_000_000
+
+
+# Settings
+
+
+def test_settings_that_belong_to_the_machine_stay_there(path, tmp_path):
+    folder = tmp_path / "a-secret-folder"
+    for checkpoint in (folder, str(folder)):
+        for source in (np.random.default_rng(0), np.random.RandomState(0)):
+            settings = SAMPLED | {"random_state": source, "checkpoint": checkpoint, "n_sweeps": 10}
+            model = fr.GASR(**settings).fit(table(20, 12))
+            again = there_and_back(model, path)
+            assert again.get_params() == model.get_params() | {
+                "random_state": None,
+                "checkpoint": None,
+            }
+            assert b"a-secret-folder" not in path.read_bytes()
+            assert same(again.predict(0, 1), model.predict(0, 1))
+            for file in folder.iterdir():
+                file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"value_range": (-3, 3.5)}, {"value_range": [-3.0, 3.5]}),
+        ({"value_range": np.array([-3.0, 3.0])}, {"value_range": [-3.0, 3.0]}),
+        ({"random_state": np.int64(5), "max_rank": np.int8(2)}, {"random_state": 5, "max_rank": 2}),
+        ({"n_threads": None, "value_range": None}, {"n_threads": None, "value_range": None}),
+    ],
+)
+def test_settings_come_back_as_plain_values(given, kept, path):
+    again = there_and_back(quick(**given).fit(table()), path)
+    found = {name: again.get_params()[name] for name in kept}
+    assert same(found, kept)
+    again.fit(table())
+
+
+@pytest.mark.parametrize(
+    "levels", [range(1, 6), (1, 2, 3, 4, 5), np.arange(1.0, 6.0), pd.Series([5, 4, 3, 2, 1])]
+)
+def test_levels_come_back_as_a_list(levels, path):
+    model = fr.M3F(levels=levels, **MARGIN).fit(ratings())
+    again = there_and_back(model, path)
+    assert again.levels == list(levels)
+    assert same(again.predict(0, 1), model.predict(0, 1))
+
+
+def test_other_methods_are_refused(path):
+    fitted("BPMF").save(path)
+    assert isinstance(fr.BPMF.load(path), fr.BPMF)
+    with pytest.raises(ReadError, match=r"a model of BPMF, not of GASR\. Use fillrank\.load"):
+        fr.GASR.load(path)
+
+
+def test_a_model_must_be_fitted(path):
+    with pytest.raises(NotFittedError):
+        fr.GASR().save(path)
+    assert not path.exists()
+
+
+def test_methods_that_others_have_made_are_refused(path):
+    class Mine(fr.GASR):
+        pass
+
+    model = Mine(**SAMPLED).fit(table())
+    with pytest.raises(NotSupportedError, match="got one of Mine"):
+        model.save(path)
+    assert not path.exists()
+
+
+# Disks
+
+
+def test_a_folder_that_is_not_there(path):
+    with pytest.raises(OutputError, match="folder does not exist"):
+        fitted("GASR").save(path / "model.fillrank")
+    with pytest.raises(ReadError, match="there is no file"):
+        fr.load(path)
+
+
+@pytest.mark.parametrize("number", ["ENOSPC", "EACCES", "EROFS"])
+def test_the_old_file_stays_whole_if_the_new_one_fails(number, path, monkeypatch):
+    import errno
+
+    fitted("GASR").save(path)
+    before = path.read_bytes()
+
+    def fail(place):
+        raise OSError(getattr(errno, number), "no")
+
+    monkeypatch.setattr(whole_files, "_flush", fail)
+    with pytest.raises(OutputError, match=r"model\.fillrank cannot be written"):
+        fitted("BPMF").save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_disk_that_is_full_halfway(path):
+    """The limit on the size of files stands for the end of the disk, in a process of its own."""
+    fitted("SoftImpute").save(path)
+    before = path.read_bytes()
+    code = f"""
+        import resource, signal
+        import fillrank as fr
+        model = fr.load({str(path)!r})
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        try:
+            model.save({str(path)!r})
+        except fr.FillrankError as error:
+            print(type(error).__name__, error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    assert re.match(r"OutputError .*the file is larger than the disk", done.stdout), done
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]

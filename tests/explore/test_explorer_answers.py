@@ -1,0 +1,182 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fillrank as fr
+from explore.explorer_models import FOODS, HOSTILE, hostile, large, observed, people, survey
+from fillrank.explore.answers import LEVEL, PAGE, Answers, Query
+from fillrank.explore.likeness import Likeness
+
+pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return Answers(survey(), "survey")
+
+
+def by_name(line):
+    return {cell["name"]: cell for cell in line["cells"]}
+
+
+def test_a_row_has_known_values_as_they_are_and_the_models_for_others(answers):
+    model, data = answers.model, answers.model.observations_
+    cells = by_name(answers.line("rows", 7, Query()))
+    name = data.row_labels[7]
+    given = dict(zip(data.columns[data.rows == name], data.values[data.rows == name], strict=True))
+    assert 0 < len(given) < len(cells) == 16
+    for food, cell in cells.items():
+        if food in given:
+            assert cell["known"]
+            assert cell["value"] == pytest.approx(given[food], rel=1e-6)
+            assert "low" not in cell
+        else:
+            low, high = model.predict_interval(name, food, LEVEL, kind="observation")
+            assert cell["value"] == pytest.approx(model.predict(name, food)[0], rel=1e-6)
+            assert [cell["low"], cell["high"]] == pytest.approx([low[0], high[0]], rel=1e-6)
+
+
+def test_a_column_is_the_same_cells_from_the_other_side(answers):
+    rows = by_name(answers.line("rows", 7, Query()))
+    at = answers.names["columns"].position("tea")
+    column = answers.line("columns", at, Query("high", "all", 0))
+    rest = answers.line("columns", at, Query("high", "all", PAGE))
+    cell = (by_name(column) | by_name(rest))[answers.names["rows"].texts[7]]
+    assert {k: cell.get(k) for k in ("value", "low", "high")} == {
+        k: rows["tea"].get(k) for k in ("value", "low", "high")
+    }
+
+
+def test_pages_are_sorted_and_hold_each_cell_once(answers):
+    parts = [answers.line("columns", 3, Query("high", "all", start)) for start in (0, 50, 100)]
+    assert [len(part["cells"]) for part in parts] == [50, 30, 0]
+    cells = [cell for part in parts for cell in part["cells"]]
+    values = [cell["value"] for cell in cells]
+    assert values == sorted(values, reverse=True)
+    assert len({cell["at"] for cell in cells}) == 80
+    low = answers.line("columns", 3, Query("low", "all", 0))["cells"]
+    assert [cell["value"] for cell in low] == sorted(values)[:50]
+
+
+def test_known_and_filled_cells_can_be_shown_alone(answers):
+    line = {s: answers.line("rows", 2, Query("high", s, 0)) for s in ("all", "known", "filled")}
+    known, filled = ({c["name"] for c in line[s]["cells"]} for s in ("known", "filled"))
+    assert known | filled == {c["name"] for c in line["all"]["cells"]} == set(FOODS.split())
+    assert not known & filled
+    assert len(known) == line["known"]["total"] == line["all"]["known"]
+    assert all(cell["known"] for cell in line["known"]["cells"])
+
+
+def test_values_and_intervals_fit_on_the_axis(answers):
+    for at in range(20):
+        line = answers.line("rows", at, Query())
+        start, end = line["axis"][0] - 1e-5, line["axis"][1] + 1e-5  # values are rounded
+        for cell in line["cells"]:
+            assert start <= cell["value"] <= end
+            assert cell.get("known") or start <= cell["low"] <= cell["high"] <= end
+
+
+def test_recommendations_are_the_models(answers):
+    table = answers.model.recommend(answers.names["rows"].texts[5], n=10)
+    found = answers.recommend(5, "mean")["cells"]
+    assert [cell["name"] for cell in found] == list(table["column"])
+    assert [cell["value"] for cell in found] == pytest.approx(list(table["value"]), rel=1e-6)
+    cautious = answers.recommend(5, "cautious")["cells"]
+    best = {cell["name"]: cell["value"] for cell in found}
+    assert all(cell["value"] < best[cell["name"]] for cell in cautious if cell["name"] in best)
+    curious = [answers.recommend(5, "curious")["cells"] for _ in range(8)]
+    assert len({tuple(cell["value"] for cell in cells) for cells in curious}) > 1
+
+
+def test_what_is_alike_has_the_same_ups_and_downs():
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(30, 3)), rng.normal(size=(12, 3))
+    left[4] = left.mean(axis=0) + 2 * (left[9] - left.mean(axis=0))
+    left[20] = left[9]
+    found = Likeness(left, right).nearest(9, 29)
+    table = left @ right.T - (left @ right.T).mean(axis=0)
+    lengths = np.linalg.norm(table, axis=1)
+    cosines = table @ table[9] / lengths / lengths[9]
+    assert {found[0][0], found[1][0]} == {4, 20}
+    assert len(found) == 29
+    assert 9 not in dict(found)
+    for i, cosine in found:
+        assert cosine == pytest.approx(cosines[i], abs=1e-9)
+
+
+def test_likeness_does_not_depend_on_how_factors_are_written():
+    rng = np.random.default_rng(1)
+    left, right, turn = rng.normal(size=(9, 2)), rng.normal(size=(5, 2)), rng.normal(size=(2, 2))
+    one = Likeness(left, right).nearest(0, 8)
+    other = Likeness(left @ turn, right @ np.linalg.inv(turn).T).nearest(0, 8)
+    assert [i for i, _ in one] == [i for i, _ in other]
+    assert [c for _, c in one] == pytest.approx([c for _, c in other])
+
+
+def test_nothing_is_alike_where_nothing_differs():
+    assert Likeness(np.ones((4, 2)), np.ones((3, 2))).nearest(0, 3) == []
+    assert Likeness(np.ones((1, 2)), np.ones((3, 2))).nearest(0, 3) == []
+
+
+@pytest.mark.parametrize("method", ["SoftImpute", "M3F", "IPM3F", "BPMF"])
+def test_other_methods(method):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(1, 6, size=(30, 12)).astype(float))
+    table = table.mask(rng.random((30, 12)) < 0.4)
+    settings = {
+        "SoftImpute": {"penalty": 1.0},
+        "M3F": {"penalty": 1.0, "max_rank": 3, "random_state": 0},
+        "IPM3F": {"penalty": 1.0, "max_rank": 3, "random_state": 0},
+        "BPMF": {"max_rank": 3, "n_sweeps": 30, "random_state": 0},
+    }[method]
+    answers = Answers(getattr(fr, method)(progress=False, **settings).fit(table), "t")
+    about = answers.about()
+    assert about["intervals"] == (method == "BPMF")
+    assert ("cautious" in about["orders"]) == (method == "BPMF")
+    line = answers.line("rows", 3, Query())
+    assert line["axis"] == [1.0, 5.0]
+    filled = [cell for cell in line["cells"] if not cell.get("known")]
+    assert filled
+    assert all((cell["low"] is not None) == about["intervals"] for cell in filled)
+    assert answers.recommend(3, "mean")["cells"]
+    assert len(answers.nearest("columns", 0)["nearest"]) in (0, 10)
+    json.dumps([about, line], allow_nan=False)
+
+
+def test_a_model_without_its_entries(tmp_path):
+    survey().save(tmp_path / "m.fillrank")
+    answers = Answers(fr.load(tmp_path / "m.fillrank"), "m")
+    assert answers.about()["entries"] is None
+    line = answers.line("rows", 0, Query())
+    assert line["known"] is None
+    assert not any(cell.get("known") for cell in line["cells"])
+    assert len(answers.recommend(0, "mean")["cells"]) == 10
+
+
+def test_hostile_names_are_found_and_given_as_they_are():
+    answers = Answers(hostile(), "h")
+    for at, name in enumerate(answers.names["rows"].texts):
+        if name in HOSTILE and name.strip():
+            assert at in [m["at"] for m in answers.search("rows", name)["matches"]]
+            assert answers.line("rows", at, Query())["name"] == name
+
+
+def test_names_of_mixed_types():
+    columns = [1, "1", 2.5, "tea", 7, 8]
+    data = observed(people(40), columns)
+    answers = Answers(
+        fr.GASR(n_sweeps=20, random_state=0, progress=False, n_threads=1).fit(data), "mixed"
+    )
+    found = [cell["name"] for cell in answers.recommend(0, "mean")["cells"]]
+    assert set(found) <= {str(name) for name in columns}
+
+
+def test_a_large_model_gives_a_page_at_a_time():
+    answers = Answers(large(), "large")
+    found = answers.search("rows", "user 0")
+    assert found["total"] == 10_000
+    assert len(found["matches"]) < 20
+    assert len(answers.line("columns", 5, Query())["cells"]) == PAGE
+    assert len(answers.nearest("rows", 11_999)["nearest"]) == 10

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from fillrank.posterior.mean import mean_draw
+from fillrank.samplers.draw import Draw
+
+
+def some_draws(m, n, k=3, n_draws=20, spread=0.1, seed=0, dtype="float64"):
+    """Draws around one signal of rank k."""
+    rng = np.random.default_rng(seed)
+    left, right = rng.standard_normal((m, k)), rng.standard_normal((n, k))
+    return [
+        Draw(
+            (left + spread * rng.standard_normal((m, k))).astype(dtype),
+            (right + spread * rng.standard_normal((n, k))).astype(dtype),
+            float(noise),
+        )
+        for noise in rng.uniform(0.5, 1.5, n_draws)
+    ]
+
+
+def dense_mean(draws):
+    return np.mean([draw.left @ draw.right.T for draw in draws], axis=0)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(90, 64, 3), (64, 90, 3), (5, 5, 3), (1, 9, 3), (80, 99, 40)]
+)
+def test_exact_if_a_side_is_small(m, n, k):
+    draws = some_draws(m, n, k)
+    mean = mean_draw(draws)
+    assert mean.left.shape[1] == min(m, n)
+    np.testing.assert_allclose(mean.left @ mean.right.T, dense_mean(draws), atol=1e-12)
+    assert mean.noise_variance == pytest.approx(np.mean([draw.noise_variance for draw in draws]))
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(160, 150, 3), (150, 160, 3), (300, 250, 40)])
+def test_near_the_best_of_its_rank_elsewhere(m, n, k):
+    draws = some_draws(m, n, k, n_draws=60)
+    width = max(2 * k, 64)
+    mean, expected = mean_draw(draws), dense_mean(draws)
+    assert mean.left.shape == (m, width)
+    assert mean.right.shape == (n, width)
+    best = np.sqrt((np.linalg.svd(expected)[1][width:] ** 2).sum())
+    assert np.linalg.norm(mean.left @ mean.right.T - expected) < 1.25 * best
+
+
+def test_what_is_left_out_is_below_the_monte_carlo_error():
+    spread, n_draws = 0.1, 50
+    draws = some_draws(180, 170, n_draws=n_draws, spread=spread)
+    mean = mean_draw(draws)
+    values = np.array([draw.left @ draw.right.T for draw in draws])
+    left_out = np.sqrt(np.mean((mean.left @ mean.right.T - values.mean(axis=0)) ** 2))
+    monte_carlo = np.sqrt(np.mean(values.var(axis=0) / n_draws))
+    assert left_out < monte_carlo
+
+
+def test_without_noise_it_is_as_exact_as_the_numbers():
+    draws = some_draws(190, 170, spread=0.0, dtype="float32")
+    mean = mean_draw(draws)
+    assert mean.left.dtype == mean.right.dtype == np.float32
+    np.testing.assert_allclose(
+        mean.left @ mean.right.T, draws[0].left @ draws[0].right.T, atol=1e-5
+    )
+
+
+def test_a_single_draw_is_its_own_mean():
+    (draw,) = some_draws(10, 9, n_draws=1)
+    assert mean_draw([draw]) is draw

@@ -1,0 +1,282 @@
+"""What comes from a file, before kernels look into it: one wrong number or shape at a time."""
+
+import numpy as np
+import pytest
+
+from fillrank.errors import ReadError
+from fillrank.kernels.ordinal import Scorer
+from fillrank.posterior import soundness
+from fillrank.posterior.ordinal import OrdinalPosterior
+from fillrank.posterior.posterior import Posterior, Units
+from fillrank.posterior.soundness import (
+    check_history,
+    check_ordinal,
+    check_posterior,
+    check_summary,
+    check_traces,
+)
+from fillrank.run.recorder import Traces
+from fillrank.samplers.draw import Draw
+from fillrank.solvers.path import PathPoint
+from reference.planted import plant
+
+SHAPE = 4, 3
+NAN, INF = np.nan, np.inf
+
+
+def draw(m=4, n=3, k=2, dtype=np.float32, noise_variance=0.1):
+    return Draw(np.ones((m, k), dtype), np.ones((n, k), dtype), noise_variance)
+
+
+def posterior(draws=None, units=None, mean=None):
+    return Posterior(
+        [draw(), draw()] if draws is None else draws,
+        units or Units(3.0, 1.0, (1.0, 5.0)),
+        mean or draw(k=4),
+    )
+
+
+def scorer(m=4, n=3, k=2, n_thresholds=4, dtype=np.float64):
+    return Scorer(np.ones((m, k), dtype), np.ones((n, k), dtype), np.ones((m, n_thresholds), dtype))
+
+
+def ordinal(scorers=None, levels=None):
+    return OrdinalPosterior(
+        [scorer(), scorer(k=0)] if scorers is None else scorers,
+        np.arange(1.0, 6.0) if levels is None else levels,
+    )
+
+
+def traces(**changes):
+    """Two chains of ten sweeps, four of them burn-in, every second draw kept."""
+    sound = Traces(
+        {"residual_variance": np.ones((2, 10)), "a": np.ones((2, 10))},
+        np.ones((2, 3, 2)),
+        np.ones((2, 6, 5)),
+        np.array([0, 3, 1, 2, 0]),
+        np.array([2, 0, 1, 0, 2]),
+        burn_in=4,
+        thinning=2,
+        n_entries=12,
+    )
+    return sound._replace(**changes)
+
+
+def with_value(array, value):
+    array = array.copy()
+    array.flat[-1] = value
+    return array
+
+
+def test_what_is_sound_passes():
+    check_posterior(posterior(), SHAPE)
+    check_posterior(posterior([draw(dtype=np.float64)], Units(0.0, 1.0, None), draw(k=1)), SHAPE)
+    check_posterior(posterior([draw(noise_variance=0.0)]), SHAPE)
+    check_ordinal(ordinal(), SHAPE)
+    check_traces(traces(), SHAPE)
+
+
+POSTERIORS = {
+    "no draw": posterior([]),
+    "a row less": posterior([draw(m=3)] * 2),
+    "a row more": posterior([draw(m=5)] * 2),
+    "a column less": posterior([draw(n=2)] * 2),
+    "the mean has a column less": posterior(mean=draw(n=2)),
+    "the mean has a row less": posterior(mean=draw(m=3)),
+    "widths differ between draws": posterior([draw(), draw(k=3)]),
+    "widths differ within a draw": posterior([draw()._replace(right=np.ones((3, 1), np.float32))]),
+    "types differ between draws": posterior([draw(), draw(dtype=np.float64)]),
+    "types differ within a draw": posterior([draw()._replace(right=np.ones((3, 2)))]),
+    "transposed": posterior([draw()._replace(left=np.ones((2, 4), np.float32))]),
+    "flat": posterior([draw()._replace(left=np.ones(4, np.float32))]),
+    "whole numbers": posterior([draw(dtype=np.int64)]),
+    "half precision": posterior([draw(dtype=np.float16)]),
+    "NaN": posterior([draw()._replace(left=with_value(draw().left, NAN))]),
+    "infinite": posterior([draw(), draw()._replace(right=with_value(draw().right, -INF))]),
+    "NaN in the mean": posterior(mean=draw()._replace(left=with_value(draw().left, NAN))),
+    "negative noise": posterior([draw(), draw(noise_variance=-1e-9)]),
+    "NaN noise": posterior([draw(), draw(noise_variance=NAN)]),
+    "infinite noise": posterior(mean=draw(noise_variance=INF)),
+    "location": posterior(units=Units(NAN, 1.0, None)),
+    "scale 0": posterior(units=Units(0.0, 0.0, None)),
+    "negative scale": posterior(units=Units(0.0, -1.0, None)),
+    "infinite scale": posterior(units=Units(0.0, INF, None)),
+    "empty range": posterior(units=Units(0.0, 1.0, (2.0, 2.0))),
+    "range backwards": posterior(units=Units(0.0, 1.0, (5.0, 1.0))),
+    "NaN range": posterior(units=Units(0.0, 1.0, (1.0, NAN))),
+}
+
+
+@pytest.mark.parametrize("wrong", POSTERIORS.values(), ids=POSTERIORS)
+def test_posteriors_that_cannot_be(wrong):
+    with pytest.raises(ReadError, match=r"do not fit together: .*\. Restore it from a copy"):
+        check_posterior(wrong, SHAPE)
+
+
+ORDINALS = {
+    "no scorer": ordinal([]),
+    "a row less": ordinal([scorer(), scorer(m=3)]),
+    "a column more": ordinal([scorer(n=4)]),
+    "thresholds of fewer rows": ordinal([scorer()._replace(thresholds=np.ones((3, 4)))]),
+    "a threshold less": ordinal([scorer(n_thresholds=3)]),
+    "widths differ": ordinal([scorer()._replace(right=np.ones((3, 1)))]),
+    "NaN": ordinal([scorer()._replace(thresholds=with_value(np.ones((4, 4)), NAN))]),
+    "single precision": ordinal([scorer(dtype=np.float32)]),
+    "whole numbers": ordinal([scorer()._replace(left=np.ones((4, 2), np.int8))]),
+    "one level": ordinal([scorer(n_thresholds=0)], np.ones(1)),
+    "no level": ordinal(levels=np.ones(0)),
+    "more levels than int8 can number": ordinal([scorer(n_thresholds=127)], np.arange(128.0)),
+    "levels backwards": ordinal(levels=np.arange(5.0)[::-1]),
+    "levels twice": ordinal(levels=np.array([1.0, 2.0, 2.0, 3.0, 4.0])),
+    "NaN levels": ordinal(levels=np.array([1.0, 2.0, 3.0, 4.0, NAN])),
+    "whole levels": ordinal(levels=np.arange(5)),
+    "levels in two dimensions": ordinal(levels=np.arange(5.0)[None]),
+}
+
+
+@pytest.mark.parametrize("wrong", ORDINALS.values(), ids=ORDINALS)
+def test_ordinal_posteriors_that_cannot_be(wrong):
+    with pytest.raises(ReadError, match=r"do not fit together: .*\. Restore it from a copy"):
+        check_ordinal(wrong, SHAPE)
+
+
+TRACES = {
+    "no history": traces(history={}),
+    "histories of other lengths": traces(history={"a": np.ones((2, 10)), "b": np.ones((2, 9))}),
+    "histories of other chains": traces(history={"a": np.ones((1, 10)), "b": np.ones((1, 10))}),
+    "a history of one dimension": traces(history={"a": np.ones(10)}),
+    "a history without sweeps": traces(history={"a": np.ones((2, 0))}),
+    "a history of whole numbers": traces(history={"a": np.ones((2, 10), int)}),
+    "NaN": traces(history={"a": np.full((2, 10), NAN)}),
+    "a longer history": traces(history={"a": np.ones((2, 12))}),
+    "a shorter history": traces(history={"a": np.ones((2, 8))}),
+    "spectra of one chain": traces(spectra=np.ones((1, 3, 2))),
+    "no spectra": traces(spectra=np.ones((2, 0, 2))),
+    "too few spectra": traces(spectra=np.ones((2, 2, 2))),
+    "too many spectra": traces(spectra=np.ones((2, 5, 2))),
+    "spectra in two dimensions": traces(spectra=np.ones((2, 3))),
+    "NaN spectra": traces(spectra=np.full((2, 3, 2), NAN)),
+    "probes of one chain": traces(probes=np.ones((1, 6, 5))),
+    "fewer probes": traces(probes=np.ones((2, 6, 4))),
+    "no probes": traces(
+        probes=np.ones((2, 6, 0)), probe_rows=np.ones(0, int), probe_columns=np.ones(0, int)
+    ),
+    "infinite probes": traces(probes=np.full((2, 6, 5), INF)),
+    "a row outside": traces(probe_rows=np.array([0, 4, 1, 2, 0])),
+    "a column outside": traces(probe_columns=np.array([3, 0, 1, 0, 2])),
+    "a negative row": traces(probe_rows=np.array([0, -1, 1, 2, 0])),
+    "rows of another type": traces(probe_rows=np.zeros(5, np.int32)),
+    "rows as floats": traces(probe_rows=np.zeros(5)),
+    "fewer columns": traces(probe_columns=np.zeros(4, int)),
+    "negative burn-in": traces(burn_in=-1),
+    "a burn-in longer than the run": traces(burn_in=10**30),
+    "no thinning": traces(thinning=0),
+    "negative thinning": traces(thinning=-2),
+    "thinning beyond the draws": traces(thinning=10**30),
+    "no entries": traces(n_entries=0),
+    "more entries than cells": traces(n_entries=13),
+}
+
+
+@pytest.mark.parametrize("wrong", TRACES.values(), ids=TRACES)
+def test_traces_that_cannot_be(wrong):
+    with pytest.raises(ReadError, match=r"do not fit together: .*\. Restore it from a copy"):
+        check_traces(wrong, SHAPE)
+
+
+def test_traces_of_unusual_runs_pass():
+    # Ctrl-C in the burn-in; between two notes of a sweep; a single row, with its twin.
+    check_traces(
+        traces(history={"a": np.ones((2, 3))}, probes=np.ones((2, 0, 5)), spectra=np.ones((2, 1, 2)),
+               thinning=1),
+        SHAPE,
+    )  # fmt: skip
+    check_traces(traces(probes=np.ones((2, 7, 5))), SHAPE)
+    single = traces(probe_rows=np.array([0, 1, 1, 0, 0]), n_entries=3)
+    check_traces(single, (1, 3))
+    with pytest.raises(ReadError):
+        check_traces(single._replace(probe_rows=np.array([0, 2, 1, 0, 0])), (1, 3))
+
+
+SUMMARY = {
+    "rank_": 1,
+    "singular_values_": np.array([2.0, 1.0]),
+    "noise_variance_": 0.0,
+    "rank_probabilities_": {1: 0.25, 2: 0.75},
+    "n_sweeps_": 10,
+    "penalty_": 0.0,
+    "path_": [PathPoint(1.0, INF, 2, 0.5, NAN, 3, True)],
+    "history_": {"objective": np.ones(3)},
+    "levels_": np.arange(2.0),
+    "traces_": traces(),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rank_", -1),
+        ("rank_", 3),
+        ("singular_values_", np.array([2.0, -1.0])),
+        ("singular_values_", np.array([2.0, NAN])),
+        ("singular_values_", np.ones((2, 1))),
+        ("singular_values_", np.ones(0)),
+        ("noise_variance_", -1.0),
+        ("noise_variance_", NAN),
+        ("rank_probabilities_", {}),
+        ("rank_probabilities_", {1: 0.5}),
+        ("rank_probabilities_", {-1: 1.0}),
+        ("rank_probabilities_", {1: 2.0, 2: -1.0}),
+        ("rank_probabilities_", {1: NAN}),
+        ("n_sweeps_", 0),
+        ("penalty_", -1.0),
+        ("penalty_", INF),
+        ("path_", [SUMMARY["path_"][0]._replace(penalty=NAN)]),
+        ("history_", {}),
+        ("history_", {"objective": np.ones(0)}),
+        ("history_", {"objective": np.array(1.0)}),
+        ("history_", {"objective": np.array([1.0, NAN])}),
+        ("levels_", np.arange(2)),
+        ("sticks_", np.ones((2, 2), np.float32)),
+        ("traces_", traces(spectra=np.ones((2, 3, 0)))),
+        ("traces_", traces(spectra=np.array(1.0))),
+    ],
+)
+def test_summaries_that_cannot_be(name, value):
+    check_summary(SUMMARY)
+    check_summary({})
+    with pytest.raises(ReadError, match="do not fit together"):
+        check_summary(SUMMARY | {name: value})
+
+
+def test_the_shape_of_a_history():
+    assert check_history({"a": np.ones((2, 3)), "b": np.zeros((2, 3))}) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "test", "case"),
+    [
+        ("_check_draw", "left.shape == (shape[0], right.shape[1])", "True",
+         test_posteriors_that_cannot_be, POSTERIORS["a row less"]),
+        ("_check_draw", "right.shape[0] == shape[1]", "True",
+         test_posteriors_that_cannot_be, POSTERIORS["the mean has a column less"]),
+        ("check_posterior", "(*draws, posterior.mean)", "draws",
+         test_posteriors_that_cannot_be, POSTERIORS["the mean has a row less"]),
+        ("_are_numbers", "np.isfinite(array)", "(array == array)",
+         test_posteriors_that_cannot_be, POSTERIORS["infinite"]),
+        ("check_ordinal", "levels.size - 1)", "thresholds.shape[1])",
+         test_ordinal_posteriors_that_cannot_be, ORDINALS["a threshold less"]),
+        ("check_ordinal", "<= _MOST_LEVELS", "< np.inf",
+         test_ordinal_posteriors_that_cannot_be, ORDINALS["more levels than int8 can number"]),
+        ("check_traces", "places < max(n, 2)", "places <= max(n, 2)",
+         test_traces_that_cannot_be, TRACES["a row outside"]),
+        ("check_traces", "(places >= 0)", "(places >= -1)",
+         test_traces_that_cannot_be, TRACES["a negative row"]),
+    ],
+)  # fmt: skip
+def test_planted_bugs_let_what_is_unsound_through(name, old, new, test, case, monkeypatch):
+    plant(monkeypatch, soundness, name, old, new)
+    here = globals()
+    monkeypatch.setitem(here, name, getattr(soundness, name))
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        test(case)

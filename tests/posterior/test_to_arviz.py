@@ -1,0 +1,195 @@
+"""A run as ArviZ' data structure: right numbers under right names, and its own verdicts on them."""
+
+import sys
+
+import arviz_stats
+import numpy as np
+import pytest
+
+import fillrank as fr
+from fillrank.errors import NotSupportedError
+from fillrank.estimators import sampled
+from fillrank.posterior import to_arviz as module
+from fillrank.posterior.posterior import Units
+from fillrank.run import recorder
+from fillrank.run.recorder import Traces
+from reference.planted import plant
+
+pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
+
+SHORT = {"progress": False, "n_threads": 1, "random_state": 0}
+
+
+def named_table(n_rows=30, n_columns=20):
+    data, _ = fr.synthetic(n_rows, n_columns, rank=2, noise=0.5, missing=0.3, random_state=0)
+    rows, columns = [f"r{i}" for i in data.rows], [f"c{j}" for j in data.columns]
+    return fr.Observations.from_triplets(rows, columns, 40 + 7 * data.values)
+
+
+def fitted(n_sweeps=60, **changes):
+    return fr.BPMF(n_sweeps=n_sweeps, burn_in=20, n_chains=2, **SHORT, **changes).fit(named_table())
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted()
+
+
+def test_groups_dimensions_and_attributes(model):
+    tree = model.to_arviz()
+    posterior, spectrum = tree["posterior"], tree["spectrum"]
+    assert set(posterior.data_vars) == {"residual_variance", "noise_variance", "prediction"}
+    assert posterior["noise_variance"].dims == ("chain", "draw")
+    assert posterior["prediction"].dims == ("chain", "draw", "cell")
+    assert spectrum["singular_values"].dims == ("chain", "draw", "factor")
+    assert posterior["draw"].values.tolist() == list(range(21, 61))
+    assert spectrum["factor"].values[:2].tolist() == [1, 2]
+    for node in (tree, posterior, spectrum):
+        assert node.attrs["inference_library"] == "fillrank"
+        assert node.attrs["inference_library_version"] == fr.__version__
+        assert node.attrs["method"] == "BPMF"
+
+
+def test_traces_are_the_history_after_the_burn_in(model):
+    posterior = model.to_arviz()["posterior"]
+    for name, trace in model.history_.items():
+        np.testing.assert_array_equal(posterior[name], trace[:, 20:])
+    assert 5 < np.sqrt(float(posterior["noise_variance"].mean())) / 0.5 < 9  # 7 * 0.5 in our units
+
+
+def test_predictions_are_those_of_the_cells_by_name(model):
+    prediction = model.to_arviz()["posterior"]["prediction"]
+    rows, columns = prediction["cell_row"].values, prediction["cell_column"].values
+    expected = model.predict(rows, columns)
+    mean, sd = prediction.mean(["chain", "draw"]), prediction.std(["chain", "draw"])
+    # The model's mean has few factors: it is off by more than rounding.
+    assert np.abs((mean - expected) / sd).max() < 0.1
+    assert np.abs((mean - np.roll(expected, 1)) / sd).max() > 10  # with the names of other cells
+
+
+def test_singular_values_are_in_the_units_of_the_data(model):
+    values = model.to_arviz()["spectrum"]["singular_values"]
+    np.testing.assert_allclose(values.mean(["chain", "draw"]), model.singular_values_)
+
+
+def thinned_and_whole(monkeypatch):
+    """Trees of one run, that kept every fourth draw and all of them."""
+    whole = fitted().to_arviz()
+    monkeypatch.setattr(recorder, "MOST_DRAWS", 2 * 16)
+    model = fitted()
+    assert model.traces_.thinning == 4
+    return model.to_arviz(), whole
+
+
+def same_where_kept(thinned, whole):
+    """Whether the singular values of a thinned run are those of the same sweeps of the whole run."""
+    kept = thinned["spectrum"]["singular_values"]
+    return np.array_equal(kept, whole["spectrum"]["singular_values"].sel(draw=kept["draw"]))
+
+
+def test_draws_are_numbered_by_sweeps_and_thinning_costs_the_traces_nothing(monkeypatch):
+    thinned, whole = thinned_and_whole(monkeypatch)
+    assert thinned["posterior"].equals(whole["posterior"])
+    assert thinned["spectrum"]["draw"].values.tolist() == list(range(24, 61, 4))
+    assert same_where_kept(thinned, whole)
+    joint = thinned["posterior"].to_dataset().sel(draw=thinned["spectrum"]["draw"])
+    assert joint.sizes["draw"] == 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("sweeps[traces.thinning - 1 ::", "sweeps[::"),
+        ("traces.burn_in + 1 + np", "traces.burn_in + np"),
+    ],
+)
+def test_wrong_numbers_of_sweeps_are_seen(monkeypatch, old, new):
+    # In a whole run every draw is kept: there the first of the bugs does nothing.
+    whole = fitted().to_arviz()
+    plant(monkeypatch, module, "to_arviz", old, new, into=[sampled])
+    thinned = thinned_and_whole(monkeypatch)[0]
+    assert not same_where_kept(thinned, whole)
+
+
+def test_the_verdicts_of_arviz_are_ours(model):
+    tree, ours = model.to_arviz(), model.diagnostics()
+    groups = "posterior", "spectrum"
+    rhat = {group: arviz_stats.rhat(tree, group=group) for group in groups}
+    ess = {group: arviz_stats.ess(tree, group=group, method="mean") for group in groups}
+    name = "residual_variance"
+    np.testing.assert_allclose(rhat["posterior"][name], ours.rhat[name])
+    np.testing.assert_allclose(ess["posterior"][name], ours.ess[name])
+    for theirs, mine in ((rhat, ours.rhat), (ess, ours.ess)):
+        first = theirs["spectrum"]["singular_values"].sel(factor=1)
+        np.testing.assert_allclose(first, mine["singular_value 1"])
+        # Ranks of distances to the median have ties, which other units break in another way.
+        median = theirs["posterior"]["prediction"].median()
+        np.testing.assert_allclose(median, mine["prediction (median)"], rtol=1e-3)
+
+
+def test_a_summary_has_what_was_asked_for(model):
+    summary = arviz_stats.summary(
+        model.to_arviz(), var_names=["noise_variance", "residual_variance"], round_to="none"
+    )
+    noise = model.history_["noise_variance"][:, 20:]
+    np.testing.assert_allclose(summary.loc["noise_variance", "mean"], noise.mean())
+    np.testing.assert_allclose(
+        summary.loc["residual_variance", "r_hat"], model.diagnostics().rhat["residual_variance"]
+    )
+
+
+def test_gasr_and_the_empty_twin_of_a_single_row():
+    table = np.array([[1.0, 4.0, 2.0, np.nan, 3.0, 2.5]])
+    model = fr.GASR(n_sweeps=20, **SHORT).fit(table)
+    assert model.traces_.probe_rows.max() == 1
+    posterior = model.to_arviz()["posterior"]
+    assert (posterior["cell_row"] == 0).all()
+    assert 0 < posterior.sizes["cell"] < 200
+    prediction = posterior["prediction"]
+    expected = model.predict(0, prediction["cell_column"].values)
+    np.testing.assert_allclose(prediction.mean(["chain", "draw"]), expected, atol=1e-4)
+    assert {"a", "b"} <= set(posterior.data_vars)
+
+
+def made_up(n_history, n_probes, burn_in=2, n_kept=1):
+    """Traces of one chain of a 1 x 1 table, of the given numbers of sweeps."""
+    return Traces(
+        {"residual_variance": np.arange(n_history, dtype=float)[None]},
+        np.ones((1, n_kept, 1)),
+        np.ones((1, n_probes, 3)),
+        np.zeros(3, dtype=int),
+        np.zeros(3, dtype=int),
+        burn_in,
+        thinning=1,
+        n_entries=1,
+    )
+
+
+def tree_of_traces(traces):
+    data = fr.Observations.from_triplets(["a"], ["b"], [2.0])
+    return module.to_arviz(traces, traces.history, data, Units(10.0, 2.0, (0.0, 11.0)), "GASR")
+
+
+def test_a_run_that_was_stopped_between_two_notes():
+    posterior = tree_of_traces(made_up(n_history=5, n_probes=4, n_kept=4))["posterior"]
+    assert posterior["draw"].values.tolist() == [3, 4, 5]
+    assert posterior["residual_variance"].values.tolist() == [[2.0, 3.0, 4.0]]
+
+
+def test_a_prediction_is_not_held_within_the_rating_scale():
+    """Ties at its ends would hide what moves."""
+    posterior = tree_of_traces(made_up(n_history=5, n_probes=3, n_kept=3))["posterior"]
+    assert (posterior["prediction"] == 12.0).all()
+
+
+@pytest.mark.parametrize("n_history", [1, 2])
+def test_a_run_that_ended_while_burning_in(n_history):
+    with pytest.raises(NotSupportedError, match="more sweeps than the 2 of the burn-in"):
+        tree_of_traces(made_up(n_history, n_probes=0))
+
+
+@pytest.mark.parametrize("absent", ["arviz_base", "xarray"])
+def test_what_to_install(monkeypatch, absent):
+    monkeypatch.setitem(sys.modules, absent, None)
+    with pytest.raises(NotSupportedError, match=r'pip install "fillrank\[arviz\]"'):
+        tree_of_traces(made_up(5, 3))

@@ -1,0 +1,91 @@
+"""A page as a browser would understand it: its tags with attributes, and the text of its sections."""
+
+import base64
+from html.parser import HTMLParser
+
+SECTIONS = ["summary", "table", "factors", "convergence", "held-out", "certainty", "maps", "again"]
+_EMPTY = {"meta", "img"}
+# fmt: off
+_ALLOWED = {
+    "a", "bdi", "body", "caption", "circle", "div", "figcaption", "figure", "h1", "h2", "head", "header",
+    "html", "img", "li", "main", "meta", "nav", "p", "pre", "section", "span", "strong", "style", "svg",
+    "table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul",
+}
+# fmt: on
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+
+
+class Page(HTMLParser):
+    """What is in a page; ``text`` is by section, and that of styles is left out."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.open, self.sections, self.faults = [], [], [], []
+        self.text, self.images = {}, {}
+        self.feed(html)
+        self.close()
+        if self.open:
+            self.faults.append(f"not closed: {self.open}")
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append((tag, attrs))
+        if tag == "section":
+            self.sections.append(attrs["id"])
+        if tag == "img":
+            self.images.setdefault(self.sections[-1], []).append(attrs)
+        if tag not in _EMPTY:
+            self.open.append(tag)
+        self._judge(tag, attrs)
+
+    def _judge(self, tag, attrs):
+        if tag not in _ALLOWED:
+            self.faults.append(f"tag {tag}")
+        for name, value in attrs.items():
+            if name.startswith("on") or name in ("style", "srcset", "action", "xlink:href"):
+                self.faults.append(f"attribute {name}")
+            if name == "href" and not value.startswith("#"):
+                self.faults.append(f"link {value}")
+            if name == "src" and not _is_png(value):
+                self.faults.append(f"source {value[:40]}")
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(f"</{tag}> where it should not be")
+
+    def handle_data(self, data):
+        if "style" not in self.open and self.sections:
+            section = self.sections[-1]
+            self.text[section] = self.text.get(section, "") + data
+
+    def handle_comment(self, data):
+        self.faults.append(f"comment {data}")
+
+    def policy(self):
+        """Whether the browser is told to load nothing, before anything could be loaded."""
+        places = [k for k, (_, attrs) in enumerate(self.tags) if "http-equiv" in attrs]
+        return (
+            len(places) == 1
+            and self.tags[places[0]][1]["content"] == _POLICY
+            and [tag for tag, _ in self.tags[: places[0]]] == ["html", "head", "meta"]
+        )
+
+
+def _is_png(uri):
+    kind, _, data = uri.partition(",")
+    return kind == "data:image/png;base64" and base64.b64decode(data).startswith(b"\x89PNG")
+
+
+def read(path):
+    """The page in a file: whole, safe and with all of its sections, or this fails."""
+    html = path.read_text(encoding="utf-8")
+    page = Page(html)
+    assert page.faults == []
+    assert page.policy()
+    assert page.sections == SECTIONS
+    assert html.count("http") == 1  # of http-equiv: nothing else speaks of a network
+    assert all(image["alt"] for images in page.images.values() for image in images)
+    return page

@@ -1,0 +1,268 @@
+import base64
+import re
+import tracemalloc
+from types import SimpleNamespace
+
+import jinja2
+import matplotlib.text
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from matplotlib.figure import Figure
+from read_page import Page, read
+from small_models import DRAWN, METHODS, SAMPLED, fit, fitted, parts_of
+
+import fillrank as fr
+from fillrank.errors import InputError, OutputError
+from fillrank.report import html, style, words
+from fillrank.report.html import report
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</svg></title></style><b>",
+    "--><!--",
+    "&lt;b&gt; &amp;",
+    "{{ 7 * 7 }}{% raw %}",
+    r"$\frac{1}{0}$ $x",
+    "שלום עולם",
+    "\u202eexe.gpj",
+    "👨‍👩‍👧 family",
+    "日本語",
+    "x" * 300,
+    "two\nlines\r\n",
+    "a tab\tand \x00\x1b[31m",
+    "lone \ud800",
+    "",
+    "javascript:alert(1)",
+    "%s {0} %(x)s",
+    "plain",
+]
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Pictures of one dot: drawing them takes nearly all of the time."""
+    dot = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
+    monkeypatch.setattr(html, "picture", lambda *_, **__: html.Picture(dot, "a dot"))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_with_entries_kept_aside(name, tmp_path):
+    model, test = fitted(name)
+    report(model, tmp_path / "report.html", test=test)
+    page = read(tmp_path / "report.html")
+    drawn = name in DRAWN
+    assert len(page.images["table"]) == 2
+    assert len(page.images["held-out"]) == (2 if drawn else 1)
+    assert f"Predictions of {len(test)} entries" in page.text["summary"]
+    assert ("certainty" in page.images) == drawn
+    assert ("has no draws" in page.text["factors"]) == (not drawn)
+    assert ("without intervals" in page.text["certainty"]) == (not drawn)
+    assert len(page.images.get("factors", [])) == (2 if drawn else 0 if "IPM3F" in name else 1)
+    assert ("R-hat" in page.text["convergence"]) == (drawn or name == "IPM3F gibbs")
+    assert "near each other" in page.text["maps"]
+    assert f"fr.{type(model).__name__}(" in page.text["again"]
+
+
+@pytest.mark.parametrize("name", ["GASR", "M3F"])
+def test_without_entries_kept_aside_it_says_how_to_have_them(name, tmp_path, no_pictures):
+    report(fitted(name)[0], tmp_path / "report.html")
+    page = read(tmp_path / "report.html")
+    assert "held-out" not in page.images
+    assert "data.split(0.1, random_state=0)" in page.text["held-out"]
+    assert "errors are is not known" in page.text["summary"]
+    assert "typical error" not in page.text["summary"]
+
+
+def test_the_summary_has_the_numbers_of_the_model(tmp_path, no_pictures):
+    model, test = fitted("GASR")
+    report(model, tmp_path / "report.html", test=test, title="Foods")
+    page = read(tmp_path / "report.html")
+    summary = page.text["summary"]
+    n = len(model.observations_)
+    assert f"{n} of its 600 cells are observed" in summary
+    assert f"the other {600 - n} are filled in" in summary
+    error = fr.score(test, model)["rmse"]
+    assert f"off by {words.number(error)}" in summary
+    share = model.rank_probabilities_[model.rank_]
+    assert (
+        f"{model.rank_} factors stand above the noise, with a probability of {style.percent(share)}"
+        in summary
+    )
+    assert [attrs for tag, attrs in page.tags if tag == "h1"]
+
+
+def hostile_model():
+    rng = np.random.default_rng(0)
+    n = len(HOSTILE)
+    X = rng.normal(size=(n, 2)) @ rng.normal(size=(2, n)) + 0.1 * rng.normal(size=(n, n))
+    i, j = np.nonzero(rng.random((n, n)) < 0.6)
+    names = np.array(HOSTILE, dtype=object)
+    data = fr.Observations.from_triplets(names[i], names[j], X[i, j])
+    return fit(fr.GASR(**SAMPLED), data), data
+
+
+def test_names_and_titles_are_text_whatever_is_in_them(tmp_path, monkeypatch):
+    model, data = hostile_model()
+    drawn = []
+    set_text = matplotlib.text.Text.set_text
+    monkeypatch.setattr(
+        matplotlib.text.Text, "set_text", lambda self, s: (drawn.append(s), set_text(self, s))[1]
+    )
+    title = HOSTILE[3] + HOSTILE[0]
+    path = tmp_path / "report.html"
+    report(model, path, test=data, title=title)
+    page = read(path)
+
+    raw = path.read_text(encoding="utf-8")
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]", raw)
+    # On the map every row has its name to hover over, as it is.
+    names = [text.strip() for text in page.text["maps"].splitlines()]
+    for name in (*HOSTILE[:7], "שלום עולם", "👨‍👩‍👧 family", "日本語", "two lines", "(blank)"):
+        assert any(name in line for line in names), name
+    assert "49" not in [line for line in names if "raw" in line]
+    assert "x" * 79 + "…" in page.text["maps"]
+    assert not [s for s in drawn if any(len(name) > 5 and name in str(s) for name in HOSTILE)]
+
+
+def test_a_page_without_escaping_is_noticed(tmp_path, monkeypatch, no_pictures):
+    model, _ = hostile_model()
+    environment = jinja2.Environment
+    monkeypatch.setattr(
+        jinja2, "Environment", lambda **options: environment(**options | {"autoescape": False})
+    )
+    report(model, tmp_path / "report.html")
+    faults = Page((tmp_path / "report.html").read_text(encoding="utf-8")).faults
+    assert "tag script" in faults
+    assert "attribute onerror" in faults
+
+
+@pytest.mark.parametrize("name", ["GASR", "SoftImpute", "IPM3F"])
+def test_a_model_without_its_entries_shows_what_it_can(name, tmp_path):
+    model, test = fitted(name)
+    model.save(tmp_path / "model")
+    loaded = fr.load(tmp_path / "model")
+    report(loaded, tmp_path / "report.html", test=test)
+    page = read(tmp_path / "report.html")
+    assert "without its entries" in page.text["table"]
+    assert len(page.images["table"]) == 1
+    assert "held-out" in page.images
+    if name == "GASR":  # its run knows how many entries there were
+        assert f"{len(model.observations_)} of its 600 cells" in page.text["summary"]
+        assert "these are from all cells" in page.text["certainty"]
+    else:
+        assert "without the entries that it was fitted on" in page.text["summary"]
+
+
+@pytest.mark.parametrize("name", ["GASR", "SoftImputeALS", "M3F"])
+def test_a_model_of_new_rows_has_a_report_too(name, tmp_path, no_pictures):
+    model, _ = fitted(name)
+    new = model.fold_in(parts_of(name, n_rows=5)[0])
+    report(new, tmp_path / "report.html")
+    page = read(tmp_path / "report.html")
+    assert "came after the fit" in page.text["convergence"]
+    assert "by fold_in" in page.text["again"]
+
+
+def test_a_run_that_is_too_short_is_said_to_be(tmp_path, no_pictures):
+    train, _ = parts_of("GASR")
+    report(fit(fr.GASR(**SAMPLED | {"n_sweeps": 4}), train), tmp_path / "report.html")
+    page = read(tmp_path / "report.html")
+    assert "not settled" in page.text["summary"]
+    assert "too short to rely on" in page.text["convergence"]
+    assert "too few draws to tell" in page.text["convergence"]
+
+
+def test_entries_that_were_fitted_are_no_test(tmp_path, no_pictures):
+    model, test = fitted("GASR")
+    both = fit(METHODS["GASR"](), fr.Observations.from_triplets(
+        np.concatenate([model.observations_.rows, test.rows]),
+        np.concatenate([model.observations_.columns, test.columns]),
+        np.concatenate([model.observations_.values, test.values]),
+    ))  # fmt: skip
+    report(both, tmp_path / "bad.html", test=test)
+    assert (
+        f"But {len(test)} of these entries were also fitted"
+        in read(tmp_path / "bad.html").text["summary"]
+    )
+    # A model of all entries has its error from one that did without the test.
+    report(both, tmp_path / "good.html", test=test, tested=model)
+    summary = read(tmp_path / "good.html").text["summary"]
+    assert "also fitted" not in summary
+    assert f"off by {words.number(fr.score(test, model)['rmse'])}" in summary
+    assert f"{len(both.observations_)} of its 600 cells" in summary
+    assert "A fit without those entries" in summary
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[[1.0, 2.0], [3.0, 4.0]], [[2.0, 2.0, np.nan], [2.0, np.nan, 2.0]], [[1.0, 3.0, np.nan]]],
+    ids=["no hole", "constant", "one row"],
+)
+@pytest.mark.filterwarnings("error::UserWarning:matplotlib")
+def test_degenerate_tables_have_a_report(cells, tmp_path):
+    report(fit(fr.GASR(**SAMPLED), cells), tmp_path / "report.html")
+    page = read(tmp_path / "report.html")
+    full = not np.isnan(cells).any()
+    assert ("no hole" in page.text["summary"]) == full
+    assert ("no missing cell" in page.text["certainty"]) == full
+
+
+def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    model, test = fitted("SoftImpute")
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    with pytest.raises(fr.FillrankError):
+        report(model, path, test=fr.Observations.from_triplets(["nobody"], ["column 1"], [1.0]))
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+    monkeypatch.setattr(html, "_page", lambda *_: pytest.fail("the work came before the file"))
+    with pytest.raises(OutputError, match="folder does not exist"):
+        report(model, tmp_path / "none" / "report.html", test=test)
+
+
+def test_an_empty_test_is_refused(tmp_path):
+    model, test = fitted("SoftImpute")
+    empty = test._keep(np.zeros(0, dtype=int))
+    with pytest.raises(InputError, match="kept aside"):
+        report(model, tmp_path / "report.html", test=empty)
+
+
+def test_the_package_can_be_called_whatever_was_imported_before(tmp_path, no_pictures):
+    model, _ = fitted("SoftImpute")
+    assert fr.plot.matrix is not None
+    fr.report(model, tmp_path / "report.html", title="By its short name")
+    assert read(tmp_path / "report.html").sections
+
+
+def test_the_interrupted_are_told_so():
+    model = SimpleNamespace(
+        interrupted_=True, stop_reason_="interrupted after 3 of at most 9 sweeps"
+    )
+    verdict = words.verdict(model, SimpleNamespace(converged=True))
+    assert (verdict.short, verdict.tone) == ("interrupted", "bad")
+
+
+def test_a_big_sparse_table_takes_little_memory(tmp_path, monkeypatch):
+    # Everything is computed and laid out; only the colouring of dots, which takes as long, is left out.
+    monkeypatch.setattr(Figure, "savefig", lambda self, out, **_: out.write(b"\x89PNG"))
+    m, n, n_entries = 50_000, 20_000, 100_000
+    rng = np.random.default_rng(0)
+    cells = np.unique(rng.integers(0, m * n, n_entries))
+    i, j = np.divmod(cells, n)
+    data = fr.Observations.from_matrix(sp.coo_array((rng.normal(size=i.size), (i, j)), (m, n)))
+    model = fit(fr.GASR(**SAMPLED | {"n_sweeps": 6}), data)
+    tracemalloc.start()
+    report(model, tmp_path / "report.html", test=data[np.arange(500)])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # A byte for each cell would be 1,000 MB.
+    assert peak < 400e6
+    page = read(tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < 3e6
+    assert "200,000 were looked at" in page.text["certainty"]
+    assert "1,000 are drawn" in page.text["maps"]
+    assert "stands for a block" in page.text["table"]

@@ -1,0 +1,143 @@
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from small_models import DRAWN, METHODS, SAMPLED, fit, fitted
+
+import fillrank as fr
+from fillrank.report import cells, style
+
+
+def image(ax):
+    return np.ma.filled(ax.images[0].get_array().astype(float), np.nan)
+
+
+def test_matrix_shows_the_cells_with_holes_and_without():
+    model, _ = fitted("GASR")
+    data = model.observations_
+    ax = fr.plot.matrix(model)
+    np.testing.assert_array_equal(image(ax)[data.row_index, data.column_index], data.values)
+    assert np.isnan(image(ax)).sum() == 600 - len(data)
+    assert f"{100 * data.density:.3g}% of the cells are observed" in ax.get_title("left")
+    filled = fr.plot.matrix(model, filled=True)
+    assert np.isfinite(image(filled)).all()
+    # The same value has the same colour in both.
+    assert filled.images[0].get_clim() == ax.images[0].get_clim()
+
+
+def test_a_large_matrix_is_shown_as_blocks(monkeypatch):
+    model, _ = fitted("GASR")
+    monkeypatch.setattr(cells, "MOST_BLOCKS", 10)
+    ax = fr.plot.matrix(model)
+    assert image(ax).shape == (10, 10)
+    assert np.nanmax(image(ax)) <= 100
+    assert "blocks" in ax.get_title("left")
+    assert ax.get_ylim() == (30.5, 0.5)
+
+
+def test_a_matrix_without_entries_can_only_be_filled(tmp_path):
+    fitted("GASR")[0].save(tmp_path / "model")
+    loaded = fr.load(tmp_path / "model")
+    with pytest.raises(fr.FillrankError, match="filled=True"):
+        fr.plot.matrix(loaded)
+    assert np.isfinite(image(fr.plot.matrix(loaded, filled=True))).all()
+
+
+def test_rank_has_a_bar_for_each_probability():
+    model, _ = fitted("GASR")
+    ax = fr.plot.rank(model)
+    bars = {round(bar.get_x() + bar.get_width() / 2): bar for bar in ax.patches}
+    assert bars.keys() == model.rank_probabilities_.keys()
+    for k, bar in bars.items():
+        assert bar.get_height() == pytest.approx(100 * model.rank_probabilities_[k])
+        assert to_hex(bar.get_facecolor()) == (style.INK if k == model.rank_ else style.MUTED)
+    assert ax.get_xlim()[0] < min(bars)
+    assert ax.get_xlim()[1] > max(bars)
+
+
+def test_calibration_has_a_dot_for_each_level():
+    model, test = fitted("GASR")
+    ax = fr.plot.calibration(model, test)
+    (dots,) = [line for line in ax.lines if line.get_label() == "this model"]
+    np.testing.assert_allclose(dots.get_xdata(), [10, 20, 30, 40, 50, 60, 70, 80, 90, 95])
+    low, high = model.predict_interval(test.rows, test.columns, 0.9, kind="observation")
+    inside = 100 * np.mean((low <= test.values) & (test.values <= high))
+    assert dots.get_ydata()[8] == pytest.approx(inside)
+    assert f"hold {inside:.0f}% of {len(test)} held-out" in ax.get_title("left")
+
+
+def test_certainty_counts_every_missing_cell():
+    model, _ = fitted("GASR")
+    ax = fr.plot.certainty(model)
+    n_missing = 600 - len(model.observations_)
+    # The one in a thousand that is known worst is beyond the end of the axis.
+    assert sum(bar.get_height() for bar in ax.patches) == n_missing - 1
+    with pytest.raises(fr.FillrankError, match="no missing cell"):
+        fr.plot.certainty(fit(fr.GASR(**SAMPLED), [[1.0, 2.0], [3.0, 4.0]]))
+
+
+def test_map_names_the_outermost_points_as_plain_text(tmp_path):
+    names = np.array([rf"${'x' * i}_{{$ \frac % & # {i}" for i in range(12)], dtype=object)
+    rng = np.random.default_rng(0)
+    i, j = np.nonzero(rng.random((12, 12)) < 0.9)
+    X = rng.normal(size=(12, 2)) @ rng.normal(size=(2, 12))
+    data = fr.Observations.from_triplets(names[i], names[j], X[i, j])
+    ax = fr.plot.map(fit(fr.GASR(**SAMPLED), data), "columns")
+    # With mathematics in them they could not be drawn.
+    ax.figure.savefig(tmp_path / "map.png")
+    assert len(ax.texts) >= 3
+    assert all(text.get_text().startswith("$") and not text.get_parse_math() for text in ax.texts)
+    assert len(ax.collections[0].get_offsets()) == 12
+    assert "similar ones are near" in ax.get_title("left")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_which_plots_a_method_has(name):
+    model, test = fitted(name)
+    assert fr.plot.predicted(model, test).has_data()
+    assert fr.plot.map(model, "rows").has_data()
+    drawn = {"rank": (), "certainty": (), "calibration": (test,)}
+    for plot, arguments in drawn.items():
+        if name in DRAWN:
+            assert getattr(fr.plot, plot)(model, *arguments).has_data()
+        else:
+            with pytest.raises(fr.FillrankError, match="GASR and BPMF"):
+                getattr(fr.plot, plot)(model, *arguments)
+    for plot, has in (
+        ("spectrum", "IPM3F" not in name),
+        ("trace", name in DRAWN or name == "IPM3F gibbs"),
+    ):
+        if has:
+            assert getattr(fr.plot, plot)(model).has_data()
+        else:
+            with pytest.raises(fr.FillrankError, match="has none"):
+                getattr(fr.plot, plot)(model)
+
+
+def test_a_solvers_spectrum_is_its_singular_values():
+    model, _ = fitted("SoftImpute")
+    (dots,) = [line for line in fr.plot.spectrum(model).lines if line.get_label() == "counted"]
+    np.testing.assert_allclose(dots.get_ydata(), model.singular_values_)
+
+
+def test_levels_are_shown_as_discs():
+    model, test = fitted("M3F")
+    ax = fr.plot.predicted(model, test)
+    (discs,) = ax.collections
+    predicted = model.predict(test.rows, test.columns)
+    pairs, counts = np.unique(np.column_stack([predicted, test.values]), axis=0, return_counts=True)
+    np.testing.assert_array_equal(discs.get_offsets(), pairs)
+    np.testing.assert_allclose(discs.get_sizes() / counts, discs.get_sizes()[0] / counts[0])
+    assert f"{100 * np.mean(predicted == test.values):.0f}% predicted exactly" in ax.get_title(
+        "left"
+    )
+
+
+@pytest.mark.parametrize("name", ["matrix", "rank", "calibration", "certainty", "map"])
+def test_plots_draw_on_the_axes_that_are_given(name):
+    model, test = fitted("GASR")
+    left, right = Figure().subplots(1, 2)
+    arguments = (model, test) if name == "calibration" else (model,)
+    assert getattr(fr.plot, name)(*arguments, ax=right) is right
+    assert right.has_data()
+    assert not left.has_data()
