@@ -67,7 +67,7 @@ def report():
     model = fr.GASR(random_state=0, progress=False).fit(train)
     with TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        fr.report(model, page, test=test, title="Temperatures of 300 stations")
+        fr.write_report(model, page, test=test, title="Temperatures of 300 stations")
         options = (
             "--headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --disable-sync"
         )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fillrank.estimators.soft_impute_als import SoftImputeALS
     from fillrank.estimators.splits import EntryKFold
     from fillrank.report import plot
+    from fillrank.report.html import write_report
 
 __all__ = [
     "BPMF",
@@ -47,6 +48,7 @@ __all__ = [
     "score",
     "synthetic",
     "write_parquet",
+    "write_report",
 ]
 
 # Names are fetched from their modules when they are first used: numba and scikit-learn take a second
@@ -71,6 +73,7 @@ _HOMES = {
     "score": "fillrank.estimators.score",
     "synthetic": "fillrank.data.synthetic",
     "write_parquet": "fillrank.data.writers",
+    "write_report": "fillrank.report.html",
 }
 
 

@@ -13,7 +13,7 @@ def asked(monkeypatch):
         calls.append((model, test, title, tested))
         path.touch()
 
-    monkeypatch.setattr("fillrank.report.html.report", report)
+    monkeypatch.setattr("fillrank.report.html.write_report", report)
     return calls
 
 

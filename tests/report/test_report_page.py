@@ -15,7 +15,7 @@ from small_models import DRAWN, METHODS, SAMPLED, fit, fitted, parts_of
 import fillrank as fr
 from fillrank.errors import InputError, OutputError
 from fillrank.report import html, style, words
-from fillrank.report.html import report
+from fillrank.report.html import write_report
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -51,7 +51,7 @@ def no_pictures(monkeypatch):
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_with_entries_kept_aside(name, tmp_path):
     model, test = fitted(name)
-    report(model, tmp_path / "report.html", test=test)
+    write_report(model, tmp_path / "report.html", test=test)
     page = read(tmp_path / "report.html")
     drawn = name in DRAWN
     assert len(page.images["table"]) == 2
@@ -68,7 +68,7 @@ def test_every_method_with_entries_kept_aside(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["GASR", "M3F"])
 def test_without_entries_kept_aside_it_says_how_to_have_them(name, tmp_path, no_pictures):
-    report(fitted(name)[0], tmp_path / "report.html")
+    write_report(fitted(name)[0], tmp_path / "report.html")
     page = read(tmp_path / "report.html")
     assert "held-out" not in page.images
     assert "data.split(0.1, random_state=0)" in page.text["held-out"]
@@ -78,7 +78,7 @@ def test_without_entries_kept_aside_it_says_how_to_have_them(name, tmp_path, no_
 
 def test_the_summary_has_the_numbers_of_the_model(tmp_path, no_pictures):
     model, test = fitted("GASR")
-    report(model, tmp_path / "report.html", test=test, title="Foods")
+    write_report(model, tmp_path / "report.html", test=test, title="Foods")
     page = read(tmp_path / "report.html")
     summary = page.text["summary"]
     n = len(model.observations_)
@@ -113,7 +113,7 @@ def test_names_and_titles_are_text_whatever_is_in_them(tmp_path, monkeypatch):
     )
     title = HOSTILE[3] + HOSTILE[0]
     path = tmp_path / "report.html"
-    report(model, path, test=data, title=title)
+    write_report(model, path, test=data, title=title)
     page = read(path)
 
     raw = path.read_text(encoding="utf-8")
@@ -133,7 +133,7 @@ def test_a_page_without_escaping_is_noticed(tmp_path, monkeypatch, no_pictures):
     monkeypatch.setattr(
         jinja2, "Environment", lambda **options: environment(**options | {"autoescape": False})
     )
-    report(model, tmp_path / "report.html")
+    write_report(model, tmp_path / "report.html")
     faults = Page((tmp_path / "report.html").read_text(encoding="utf-8")).faults
     assert "tag script" in faults
     assert "attribute onerror" in faults
@@ -144,7 +144,7 @@ def test_a_model_without_its_entries_shows_what_it_can(name, tmp_path):
     model, test = fitted(name)
     model.save(tmp_path / "model")
     loaded = fr.load(tmp_path / "model")
-    report(loaded, tmp_path / "report.html", test=test)
+    write_report(loaded, tmp_path / "report.html", test=test)
     page = read(tmp_path / "report.html")
     assert "without its entries" in page.text["table"]
     assert len(page.images["table"]) == 1
@@ -160,7 +160,7 @@ def test_a_model_without_its_entries_shows_what_it_can(name, tmp_path):
 def test_a_model_of_new_rows_has_a_report_too(name, tmp_path, no_pictures):
     model, _ = fitted(name)
     new = model.fold_in(parts_of(name, n_rows=5)[0])
-    report(new, tmp_path / "report.html")
+    write_report(new, tmp_path / "report.html")
     page = read(tmp_path / "report.html")
     assert "came after the fit" in page.text["convergence"]
     assert "by fold_in" in page.text["again"]
@@ -168,7 +168,7 @@ def test_a_model_of_new_rows_has_a_report_too(name, tmp_path, no_pictures):
 
 def test_a_run_that_is_too_short_is_said_to_be(tmp_path, no_pictures):
     train, _ = parts_of("GASR")
-    report(fit(fr.GASR(**SAMPLED | {"n_sweeps": 4}), train), tmp_path / "report.html")
+    write_report(fit(fr.GASR(**SAMPLED | {"n_sweeps": 4}), train), tmp_path / "report.html")
     page = read(tmp_path / "report.html")
     assert "not settled" in page.text["summary"]
     assert "too short to rely on" in page.text["convergence"]
@@ -182,13 +182,13 @@ def test_entries_that_were_fitted_are_no_test(tmp_path, no_pictures):
         np.concatenate([model.observations_.columns, test.columns]),
         np.concatenate([model.observations_.values, test.values]),
     ))  # fmt: skip
-    report(both, tmp_path / "bad.html", test=test)
+    write_report(both, tmp_path / "bad.html", test=test)
     assert (
         f"But {len(test)} of these entries were also fitted"
         in read(tmp_path / "bad.html").text["summary"]
     )
     # A model of all entries has its error from one that did without the test.
-    report(both, tmp_path / "good.html", test=test, tested=model)
+    write_report(both, tmp_path / "good.html", test=test, tested=model)
     summary = read(tmp_path / "good.html").text["summary"]
     assert "also fitted" not in summary
     assert f"off by {words.number(fr.score(test, model)['rmse'])}" in summary
@@ -203,7 +203,7 @@ def test_entries_that_were_fitted_are_no_test(tmp_path, no_pictures):
 )
 @pytest.mark.filterwarnings("error::UserWarning:matplotlib")
 def test_degenerate_tables_have_a_report(cells, tmp_path):
-    report(fit(fr.GASR(**SAMPLED), cells), tmp_path / "report.html")
+    write_report(fit(fr.GASR(**SAMPLED), cells), tmp_path / "report.html")
     page = read(tmp_path / "report.html")
     full = not np.isnan(cells).any()
     assert ("no hole" in page.text["summary"]) == full
@@ -215,26 +215,26 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
     with pytest.raises(fr.FillrankError):
-        report(model, path, test=fr.Observations.from_triplets(["nobody"], ["column 1"], [1.0]))
+        write_report(model, path, test=fr.Observations.from_triplets(["nobody"], ["column 1"], [1.0]))
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
     monkeypatch.setattr(html, "_page", lambda *_: pytest.fail("the work came before the file"))
     with pytest.raises(OutputError, match="folder does not exist"):
-        report(model, tmp_path / "none" / "report.html", test=test)
+        write_report(model, tmp_path / "none" / "report.html", test=test)
 
 
 def test_an_empty_test_is_refused(tmp_path):
     model, test = fitted("SoftImpute")
     empty = test._keep(np.zeros(0, dtype=int))
     with pytest.raises(InputError, match="kept aside"):
-        report(model, tmp_path / "report.html", test=empty)
+        write_report(model, tmp_path / "report.html", test=empty)
 
 
 def test_the_package_can_be_called_whatever_was_imported_before(tmp_path, no_pictures):
     model, _ = fitted("SoftImpute")
     assert fr.plot.matrix is not None
-    fr.report(model, tmp_path / "report.html", title="By its short name")
+    fr.write_report(model, tmp_path / "report.html", title="By its short name")
     assert read(tmp_path / "report.html").sections
 
 
@@ -256,7 +256,7 @@ def test_a_big_sparse_table_takes_little_memory(tmp_path, monkeypatch):
     data = fr.Observations.from_matrix(sp.coo_array((rng.normal(size=i.size), (i, j)), (m, n)))
     model = fit(fr.GASR(**SAMPLED | {"n_sweeps": 6}), data)
     tracemalloc.start()
-    report(model, tmp_path / "report.html", test=data[np.arange(500)])
+    write_report(model, tmp_path / "report.html", test=data[np.arange(500)])
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # A byte for each cell would be 1,000 MB.

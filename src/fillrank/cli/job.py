@@ -161,10 +161,10 @@ def _save(ax: Axes, path: Path) -> None:
 
 def write_report(job: Job, model: Any, measured: Measured | None, path: Path) -> None:
     """Write the report of a model of all entries; hidden ones are met by the model without them."""
-    from fillrank.report.html import report
+    from fillrank.report.html import write_report as write  # imported late: it brings matplotlib
 
     title = job.source.name
     if measured is None:
-        report(model, path, title=title)
+        write(model, path, title=title)
     else:
-        report(model, path, test=measured.test, title=title, tested=measured.model)
+        write(model, path, test=measured.test, title=title, tested=measured.model)

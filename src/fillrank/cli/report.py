@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+import fillrank as fr
 from fillrank.cli import job, methods, models, output, source
 from fillrank.cli import options as given
 from fillrank.cli.job import Job
@@ -54,7 +55,7 @@ def report(
     """
     output.check_file(file, force)
     if not source.is_table(table) and format is None:
-        from fillrank.report.html import report as write
+        from fillrank.report.html import write_report as write
 
         model = models.load(table, threads, quiet)
         write(model, file, title=table.stem)

@@ -39,7 +39,7 @@ class Cell(NamedTuple):
     interval: str
 
 
-def report(
+def write_report(
     model: Any,
     path: str | os.PathLike[str],
     test: Any = None,
@@ -74,7 +74,7 @@ def report(
     >>> train, test = data.split(0.1, random_state=0)
     >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(train)
     >>> path = Path(mkdtemp()) / "report.html"
-    >>> report(model, path, test=test, title="A made-up table")
+    >>> fr.write_report(model, path, test=test, title="A made-up table")
     >>> "A made-up table" in path.read_text(encoding="utf-8")
     True
     """
