@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-import fillrank as fr
 from fillrank.cli import job, methods, models, output, source
 from fillrank.cli import options as given
 from fillrank.cli.job import Job
