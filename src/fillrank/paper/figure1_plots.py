@@ -85,14 +85,14 @@ def _scales(ax: Axes, numbers: Mapping[str, Any], q: int) -> None:
     ax.plot(order, np.maximum(d, floor), "o", color=INK, ms=4, label="average of draws")
     ax.axvline(cut + 0.5, **REFERENCE)
     ax.annotate(
-        f"the rule cuts here:\nrank {numbers['rank_by_ratio']}, true rank {q}", (cut + 0.5, 0.5),
-        xycoords=("data", "axes fraction"), xytext=(-6, 0), textcoords="offset points", ha="right",
-        color=ACCENT, fontsize="small",
+        f"the rule cuts here:\nrank {numbers['rank_by_ratio']}, true rank {q}", (cut + 0.5, 0.92),
+        xycoords=("data", "axes fraction"), xytext=(-6, 0), textcoords="offset points",
+        ha="right", va="top", color=ACCENT, fontsize="small",
     )  # fmt: skip
     ax.set_yscale("log")
     in_digits(ax)
     count_axis(ax)
-    ax.legend(frameon=False, fontsize="small", loc="lower right")
+    ax.legend(frameon=False, fontsize="small", loc="lower center")
     plain(ax, f"(b) d of a {10 * q} x {10 * q} matrix of rank {q}", "factor, in order of d", "d")
 
 
