@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow test-browser lint bench clean
+.PHONY: setup demo docs test test-slow test-browser lint bench clean
 
 setup: .venv/installed
 
@@ -14,6 +14,10 @@ setup: .venv/installed
 
 demo: setup
 	$(BIN)/fillrank demo --output demo-output
+
+# The pages as a site, in build/docs; a broken link or reference is an error.
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
 # numba's cache does not notice a change in a function that another one calls: tests start without it.
 test: setup

@@ -215,7 +215,9 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
     with pytest.raises(fr.FillrankError):
-        write_report(model, path, test=fr.Observations.from_triplets(["nobody"], ["column 1"], [1.0]))
+        write_report(
+            model, path, test=fr.Observations.from_triplets(["nobody"], ["column 1"], [1.0])
+        )
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
