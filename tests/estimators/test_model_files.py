@@ -298,6 +298,11 @@ def test_without_with_data_a_file_holds_no_values(name, path):
     assert len(fr.load(path).observations_) == 0
 
 
+def test_the_table_of_a_model_without_its_entries_can_be_shown(path):
+    fitted("SoftImpute").save(path)
+    assert repr(fr.load(path).observations_).endswith("entries not kept>")
+
+
 def test_a_model_without_its_entries_says_what_to_do(path):
     model = fitted("GASR")
     again = there_and_back(model, path)

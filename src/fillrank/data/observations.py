@@ -215,6 +215,8 @@ class Observations:
 
     def __repr__(self) -> str:
         n_rows, n_columns = self.shape
+        if not self.n_entries:  # of a model that was saved without them
+            return f"<Observations: {n_rows:,} rows x {n_columns:,} columns, entries not kept>"
         low, high = self.values.min(), self.values.max()
         return (
             f"<Observations: {n_rows:,} rows x {n_columns:,} columns, {self.n_entries:,} entries "
