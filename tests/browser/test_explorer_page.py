@@ -344,20 +344,19 @@ def test_markup_could_not_even_be_made(page):
     assert any("TrustedHTML" in text for text in page.complaints())
 
 
-def test_a_large_model_stays_quick_and_small(browser, large_server):
+def test_the_page_of_a_large_model_stays_small(browser, large_server):
     page = Page(browser, large_server)
     assert page.n_nodes() < 300
     page.search("user 119")
     page.until(lambda: page.options()[:1] == ["user 11900"], "matches")
     assert len(page.options()) < 20
     assert "more: type on" in page.one("#more").text
-    took = page.browser.execute_async_script(
-        "const done = arguments[0], start = performance.now();"
+    total = page.browser.execute_async_script(
+        "const done = arguments[0];"
         "fetch('api/search?side=rows&part=user%20119').then((r) => r.json())"
-        ".then((found) => done([performance.now() - start, found.total]))"
+        ".then((found) => done(found.total))"
     )
-    assert took[1] == 100
-    assert took[0] < 1000
+    assert total == 100
     page.one("#options li").click()
     page.wait_for_text("main h1", "user 11900")
     page.values()
