@@ -8,7 +8,7 @@ from result_files import read_csv, read_json
 
 import fillrank as fr
 from fillrank.cli import job, output
-from fillrank.cli.tables import digits_for
+from fillrank.data.written import digits_for
 
 RESULTS = set(output.RESULTS)
 

@@ -5,6 +5,7 @@ import pytest
 from small_models import SAMPLED, fit, fitted
 
 import fillrank as fr
+from fillrank.data.fingerprint import fingerprint
 from fillrank.report import again, cells, held_out, words
 from fillrank.report.names import shown
 from fillrank.report.places import outermost, places, thinned
@@ -216,7 +217,7 @@ def test_the_code_fits_the_same_model_again(method, monkeypatch):
         names["model"].predict(data.rows, data.columns), model.predict(data.rows, data.columns)
     )
     assert again.caveats(model) == []
-    assert again.fingerprint(data) in again.code(model)
+    assert fingerprint(data) in again.code(model)
 
 
 def test_the_code_says_what_it_cannot_repeat(tmp_path):
@@ -230,12 +231,9 @@ def test_the_code_says_what_it_cannot_repeat(tmp_path):
 
 def test_the_fingerprint_is_of_values_and_places():
     X = with_holes((6, 5), 0.4, seed=3)
-    first = again.fingerprint(fr.Observations.from_matrix(X))
+    first = fingerprint(fr.Observations.from_matrix(X))
     other = X.copy()
     other[0, 0] += 1e-9
     moved = X[::-1]
-    assert first == again.fingerprint(fr.Observations.from_matrix(X))
-    assert (
-        len({first, *(again.fingerprint(fr.Observations.from_matrix(Y)) for Y in (other, moved))})
-        == 3
-    )
+    assert first == fingerprint(fr.Observations.from_matrix(X))
+    assert len({first, *(fingerprint(fr.Observations.from_matrix(Y)) for Y in (other, moved))}) == 3

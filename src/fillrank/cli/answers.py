@@ -18,8 +18,9 @@ import fillrank as fr
 from fillrank.cli import output
 from fillrank.cli.messages import on_one_line, out, say
 from fillrank.cli.source import STANDARD
-from fillrank.cli.tables import as_text, digits_for, lines_of, opened, rounded, shortest
+from fillrank.cli.tables import lines_of, opened
 from fillrank.data.whole_files import whole_file
+from fillrank.data.written import as_text, digits_for, rounded, shortest
 from fillrank.errors import InputError
 
 ENDINGS = (".csv", ".tsv", ".json", ".parquet")

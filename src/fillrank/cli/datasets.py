@@ -12,10 +12,11 @@ from fillrank.cli import answers, output
 from fillrank.cli import options as given
 from fillrank.cli.messages import out, say, show_files
 from fillrank.cli.source import STANDARD
-from fillrank.cli.tables import opened, shortest
+from fillrank.cli.tables import opened
 from fillrank.data.datasets import DATASETS
 from fillrank.data.observations import Observations
 from fillrank.data.whole_files import whole_file
+from fillrank.data.written import shortest
 from fillrank.errors import InputError
 
 FIELDS = ("user", "movie", "rating")

@@ -11,8 +11,8 @@ import numpy as np
 import fillrank as fr
 from fillrank.cli.messages import escape, say
 from fillrank.cli.source import is_table
-from fillrank.cli.tables import as_text
 from fillrank.data.observations import Observations
+from fillrank.data.written import as_text
 from fillrank.errors import InputError
 
 

@@ -8,7 +8,6 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from fillrank.cli.source import STANDARD
 from fillrank.data.observations import Observations
 from fillrank.data.tables import free_name
+from fillrank.data.written import as_text, digits_for, rounded, shortest
 from fillrank.run.progress import progress_for
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 MOST_WIDE_CELLS = 5_000_000
 _CELLS_AT_ONCE = 200_000
-_DIGITS = 6
-_MOST_DIGITS = 17  # with these, every double is written exactly
 
 
 def is_written_wide(data: Observations) -> bool:
@@ -34,21 +32,6 @@ def is_written_wide(data: Observations) -> bool:
     return (
         data.origin.layout not in ("long", "triplets") and math.prod(data.shape) <= MOST_WIDE_CELLS
     )
-
-
-def digits_for(values: np.ndarray) -> int:
-    """Significant digits for predictions: six, and more where values differ by little of their size.
-
-    Examples
-    --------
-    >>> digits_for(np.array([1.0, 2.0, 5.0])), digits_for(np.array([1e9, 1e9 + 2]))
-    (6, 14)
-    """
-    size, spread = float(np.abs(values).max()), float(np.ptp(values))
-    if spread == 0.0:
-        return _DIGITS
-    more = math.floor(math.log10(max(size / spread, 1.0)) + 1e-9)
-    return min(_DIGITS + more, _MOST_DIGITS)
 
 
 class _PlainLines:
@@ -134,22 +117,5 @@ def _completed_rows(
         yield from zip(map(as_text, names), cells, strict=True)
 
 
-def as_text(name: Any) -> str:
-    """A name as text; a date alike in all files, whichever library has had it in hand."""
-    if isinstance(name, np.datetime64):
-        name = name.astype("datetime64[us]").item()
-    return name.isoformat().removesuffix("T00:00:00") if isinstance(name, date) else str(name)
-
-
-def rounded(values: Iterable[float], digits: int) -> list[float]:
-    """Numbers to so many significant digits."""
-    return [float(f"{value:.{digits}g}") for value in values]
-
-
 def _written(values: Iterable[float], digits: int) -> Iterator[str]:
     return map(shortest, rounded(values, digits))
-
-
-def shortest(value: float) -> str:
-    """The shortest text that reads as this very number: 5 and not 5.0."""
-    return repr(value).removesuffix(".0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from functools import partial
 from numbers import Integral
@@ -12,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fillrank.data.checks import check_whole
+from fillrank.data.fingerprint import fingerprint
 from fillrank.data.observations import Observations
 from fillrank.data.standard import Standard, standardise
 from fillrank.errors import ConvergenceWarning, NotSupportedError, ReadError
@@ -150,7 +150,7 @@ class SampledCompleter(MatrixCompleter):
         run, plan, units = going
         checkpoint, about = kept_in
         sampler = self._sampler()
-        keep: Keep = lambda run: None  # noqa: E731
+        keep: Keep | None = None
         if checkpoint is not None:
             run = checkpoint.restore(run, sampler)
             keep = partial(checkpoint.keep, about=about)
@@ -174,7 +174,7 @@ class SampledCompleter(MatrixCompleter):
         identity |= {
             "method": type(self).__name__,
             "burn_in": plan.burn_in,
-            "entries": _fingerprint(observations),
+            "entries": fingerprint(observations),
         }
         return Checkpoint(self.checkpoint, identity)
 
@@ -325,11 +325,3 @@ def _within(draws: list[Draw], shape: tuple[int, int]) -> list[Draw]:
 def _with_workers(chains: tuple[Chain, ...], workers: Workers | None) -> tuple[Chain, ...]:
     """The chains with other threads in their frames; without any they can be pickled."""
     return tuple(chain._replace(frame=chain.frame._replace(workers=workers)) for chain in chains)
-
-
-def _fingerprint(observations: Observations) -> str:
-    """A digest of the entries and their places."""
-    digest = hashlib.sha256(repr(observations.shape).encode())
-    for array in (observations.row_index, observations.column_index, observations.values):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()

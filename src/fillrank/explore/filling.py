@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,9 +15,9 @@ import numpy as np
 from fillrank.data.observations import Observations
 from fillrank.data.readers import TEXT_ENDINGS, read
 from fillrank.data.tables import free_name
+from fillrank.data.written import as_text, digits_for, rounded, shortest
 from fillrank.errors import FillrankError, InputError, UnknownNameError
 from fillrank.explore.answers import LEVEL, Answers, axis_of, number
-from fillrank.explore.names import text_of
 from fillrank.posterior.posterior import Posterior
 
 MOST_BYTES = 50 * 2**20
@@ -27,8 +26,6 @@ MOST_CELLS = 5_000_000
 MOST_INTERVALS = 500_000
 # What the draws of new rows may take.
 _MOST_DRAWS_BYTES = 2**30
-_DIGITS = 6
-_MOST_DIGITS = 17  # with these, every double is written exactly
 _PREVIEW = 12
 
 
@@ -79,7 +76,7 @@ def fill(answers: Answers, name: str, content: bytes) -> Filled:
             "in further columns, add these columns with empty cells."
         )
     stem = name[: len(name) - len(PurePosixPath(name).suffix)] or "table"
-    digits = _digits_for(data.values)
+    digits = digits_for(data.values)
     cells = _long(data, folded.observations_.column_labels, gaps, digits)
     files = {f"{stem}-filled.csv": cells}
     if data.origin.layout != "long":
@@ -114,7 +111,7 @@ def _for_page(message: str) -> str:
 def _with_known_names(data: Observations, answers: Answers) -> Observations:
     """The same with the model's own names where they are the same as text, as 5 and "5"."""
     names, labels = answers.names["columns"], answers.model.observations_.column_labels
-    found = [names.position(text_of(name)) for name in data.column_labels]
+    found = [names.position(as_text(name)) for name in data.column_labels]
     if any(position is None for position in found) or len(set(found)) < len(found):
         return data  # which names are not known, the model will say itself
     return replace(data, column_labels=labels[np.array(found)])
@@ -180,8 +177,8 @@ def _about(name: str, data: Observations, folded: Any, gaps: _Gaps) -> dict[str,
         "axis": axis_of(gaps.values[some], low, high) if value_range is None else list(value_range),
         "cells": [
             {
-                "row": text_of(rows[i]),
-                "name": text_of(columns[j]),
+                "row": as_text(rows[i]),
+                "name": as_text(columns[j]),
                 "value": number(value),
                 "low": number(a),
                 "high": number(b),
@@ -195,14 +192,14 @@ def _about(name: str, data: Observations, folded: Any, gaps: _Gaps) -> dict[str,
 
 def _wide(data: Observations, columns: np.ndarray, gaps: _Gaps, digits: int) -> bytes:
     """The table as it came, without gaps."""
-    names = [text_of(name) for name in data.column_labels]
+    names = [as_text(name) for name in data.column_labels]
     place = np.empty(int(columns.max()) + 1, dtype=np.int64)
     place[columns] = np.arange(columns.size)
     cells = np.empty(data.shape, dtype=object)
-    cells[data.row_index, data.column_index] = [_shortest(v) for v in data.values.tolist()]
-    cells[gaps.rows, place[gaps.columns]] = [_rounded(v, digits) for v in gaps.values.tolist()]
+    cells[data.row_index, data.column_index] = [shortest(v) for v in data.values.tolist()]
+    cells[gaps.rows, place[gaps.columns]] = _written(gaps.values, digits)
     corner = "row" if data.origin.row_field is None else str(data.origin.row_field)
-    lines = ([text_of(name), *row] for name, row in zip(data.row_labels, cells, strict=True))
+    lines = ([as_text(name), *row] for name, row in zip(data.row_labels, cells, strict=True))
     return _csv([free_name(corner, names), *names], lines)
 
 
@@ -216,9 +213,9 @@ def _long(data: Observations, columns: np.ndarray, gaps: _Gaps, digits: int) -> 
     ends = [] if gaps.low is None or gaps.high is None else [gaps.low, gaps.high]
     for name in ("lower", "upper")[: len(ends)]:
         fields.append(free_name(name, fields))
-    rows = [text_of(name) for name in data.row_labels]
-    names = [text_of(name) for name in columns]
-    parts = [[_rounded(v, digits) for v in part.tolist()] for part in (gaps.values, *ends)]
+    rows = [as_text(name) for name in data.row_labels]
+    names = [as_text(name) for name in columns]
+    parts = [_written(part, digits) for part in (gaps.values, *ends)]
     return _csv(
         fields,
         (
@@ -228,27 +225,13 @@ def _long(data: Observations, columns: np.ndarray, gaps: _Gaps, digits: int) -> 
     )
 
 
+def _written(values: np.ndarray, digits: int) -> list[str]:
+    return [shortest(value) for value in rounded(values.tolist(), digits)]
+
+
 def _csv(header: list[str], lines: Iterable[list[str]]) -> bytes:
     file = io.StringIO(newline="")
     writer = csv.writer(file)
     writer.writerow(header)
     writer.writerows(lines)
     return file.getvalue().encode("utf-8", errors="replace")
-
-
-def _digits_for(values: np.ndarray) -> int:
-    """Significant digits of filled values: six, and more where values differ by little of their size."""
-    size, spread = float(np.abs(values).max()), float(np.ptp(values))
-    if spread == 0.0:
-        return _DIGITS
-    more = math.floor(math.log10(max(size / spread, 1.0)) + 1e-9)
-    return min(_DIGITS + more, _MOST_DIGITS)
-
-
-def _rounded(value: float, digits: int) -> str:
-    return _shortest(float(f"{value:.{digits}g}"))
-
-
-def _shortest(value: float) -> str:
-    """The shortest text that reads as this very number: 5 and not 5.0."""
-    return repr(value).removesuffix(".0")

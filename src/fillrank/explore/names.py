@@ -2,10 +2,11 @@
 
 import heapq
 import unicodedata
-from datetime import date
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from fillrank.data.written import as_text
 
 
 class Found(NamedTuple):
@@ -19,7 +20,7 @@ class Names:
     """The names of all rows, or of all columns."""
 
     def __init__(self, labels: np.ndarray):
-        self.texts = [text_of(name) for name in labels]
+        self.texts = [as_text(name) for name in labels]
         self._keys = [_key(text) for text in self.texts]
         self._by_text: dict[str, int] | None = None
 
@@ -55,19 +56,6 @@ class Names:
             backwards = zip(reversed(self.texts), range(len(self.texts) - 1, -1, -1), strict=True)
             self._by_text = dict(backwards)  # of several that look alike, the first one stays
         return self._by_text.get(text)
-
-
-def text_of(name: Any) -> str:
-    """A name as text; a date as such, whichever library has had it in hand.
-
-    Examples
-    --------
-    >>> text_of(np.datetime64("2024-03-01T00:00")), text_of(np.int64(7))
-    ('2024-03-01', '7')
-    """
-    if isinstance(name, np.datetime64):
-        name = name.astype("datetime64[us]").item()
-    return name.isoformat().removesuffix("T00:00:00") if isinstance(name, date) else str(name)
 
 
 def _key(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from datetime import datetime
 from importlib.metadata import version
@@ -10,20 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from fillrank.data.fingerprint import fingerprint
 from fillrank.data.observations import Observations
 from fillrank.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 # A folder of the machine, which does not change the result.
 _LEFT_OUT = {"checkpoint"}
-
-
-def fingerprint(data: Observations) -> str:
-    """A digest of the entries and their places; the same entries under other names have the same."""
-    digest = hashlib.sha256(repr(data.shape).encode())
-    for array in (data.row_index, data.column_index, data.values):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 def versions() -> str:

@@ -60,11 +60,11 @@ def begin(
 
 
 def execute(
-    run: Run, data: Entered, sampler: Sampler, plan: Plan, show: bool, keep: Keep = lambda run: None
+    run: Run, data: Entered, sampler: Sampler, plan: Plan, show: bool, keep: Keep | None = None
 ) -> Outcome:
     """Go on with a run by the plan. Ctrl-C ends it and keeps what has been sampled.
 
-    ``keep(run)`` is called after every sweep.
+    ``keep(run)``, if given, is called after every sweep.
     """
     recorder = run.recorder
     interrupted = False
@@ -76,7 +76,8 @@ def execute(
                 recorder.take(step)
                 run = Run(step.chains, recorder, step.number)
                 tell(step.number, plan.n_sweeps, _note(recorder, step))
-                keep(run)
+                if keep is not None:
+                    keep(run)
         except KeyboardInterrupt:
             if run.n_sweeps == 0:
                 raise
