@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
+from fillrank.posterior import mean as module
 from fillrank.posterior.mean import mean_draw
 from fillrank.samplers.draw import Draw
+from reference.planted import plant
 
 
 def some_draws(m, n, k=3, n_draws=20, spread=0.1, seed=0, dtype="float64"):
@@ -38,11 +40,20 @@ def test_exact_if_a_side_is_small(m, n, k):
 def test_near_the_best_of_its_rank_elsewhere(m, n, k):
     draws = some_draws(m, n, k, n_draws=60)
     width = max(2 * k, 64)
-    mean, expected = mean_draw(draws), dense_mean(draws)
+    mean, expected = module.mean_draw(draws), dense_mean(draws)
     assert mean.left.shape == (m, width)
     assert mean.right.shape == (n, width)
     best = np.sqrt((np.linalg.svd(expected)[1][width:] ** 2).sum())
     assert np.linalg.norm(mean.left @ mean.right.T - expected) < 1.25 * best
+
+
+def test_a_space_that_was_not_turned_once_is_seen(monkeypatch):
+    old = "_orthonormal(_average_product(turned, Q))"
+    plant(monkeypatch, module, "_average", old, "_orthonormal(W)")
+    with pytest.raises(AssertionError):
+        test_near_the_best_of_its_rank_elsewhere(
+            160, 150, 3
+        )  # it is 36 times as far off as the best
 
 
 def test_what_is_left_out_is_below_the_monte_carlo_error():

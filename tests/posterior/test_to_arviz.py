@@ -10,6 +10,7 @@ import fillrank as fr
 from fillrank.errors import NotSupportedError
 from fillrank.estimators import sampled
 from fillrank.posterior import to_arviz as module
+from fillrank.posterior.diagnostics import diagnose
 from fillrank.posterior.posterior import Units
 from fillrank.run import recorder
 from fillrank.run.recorder import Traces
@@ -124,6 +125,17 @@ def test_the_verdicts_of_arviz_are_ours(model):
         np.testing.assert_allclose(first, mine["singular_value 1"], rtol=1e-3)
         median = theirs["posterior"]["prediction"].median()
         np.testing.assert_allclose(median, mine["prediction (median)"], rtol=1e-3)
+
+
+def test_in_the_same_units_the_verdicts_are_the_same(model):
+    tree = model.to_arviz()
+    posterior, spectra = tree["posterior"], tree["spectrum"]["singular_values"].values
+    fit, cells = posterior["residual_variance"].values, posterior["prediction"].values
+    ours = diagnose({"fit": fit}, spectra, cells, n_leading=1)
+    rhat, ess = arviz_stats.rhat(tree), arviz_stats.ess(tree, method="mean")
+    for theirs, mine in ((rhat, ours.rhat), (ess, ours.ess)):
+        np.testing.assert_allclose(theirs["residual_variance"], mine["fit"])
+        np.testing.assert_allclose(theirs["prediction"].median(), mine["prediction (median)"])
 
 
 def test_a_summary_has_what_was_asked_for(model):
