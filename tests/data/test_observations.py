@@ -1,5 +1,6 @@
 import dataclasses
 import datetime
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ from same_entries import as_dict, assert_same
 
 from fillrank.data import Observations
 from fillrank.data.entries import compress
+from fillrank.data.fingerprint import fingerprint
+from fillrank.data.scale import rating_scale
 from fillrank.errors import InputError
 
 NAN = np.nan
@@ -377,6 +380,39 @@ def test_split_refuses_other_seeds(random_state):
 def test_value_range(values, expected):
     got = Observations.from_matrix(values[np.newaxis].astype(float)).value_range()
     assert got == (expected and pytest.approx(expected))
+
+
+@pytest.mark.parametrize("late", [[2.5], [3.0], [3.5], np.arange(4, 25)])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_value_range_of_more_than_a_block(late, kind):
+    # Levels that come after a million entries count as much as the first.
+    values = np.append(np.tile([1, 1.5, 2], 400_000), np.tile(late, 20)).astype(kind)
+    levels = np.unique(values)
+    even = levels.size <= 20 and np.ptp(np.diff(levels)) == 0
+    assert rating_scale(values) == ((levels[0], levels[-1]) if even else None)
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.1])
+def test_the_fingerprint_is_that_of_the_arrays(unit):
+    rng = np.random.default_rng(0)
+    cells = rng.choice(9000 * 5, 20_000, replace=False)
+    observations = Observations.from_matrix(
+        sp.coo_array((unit * (cells % 7), (cells // 5, cells % 5)), shape=(9000, 5))
+    )
+    digest = hashlib.sha256(b"(9000, 5)")
+    digest.update(observations.row_index.astype(np.int32).tobytes())
+    digest.update(observations.column_index.astype(np.int32).tobytes())
+    digest.update(observations.values.astype(np.float64).tobytes())
+    assert fingerprint(observations) == digest.hexdigest()
+
+
+def test_rows_of_entries_block_by_block():
+    observations = Observations.from_matrix(random_matrix(3))
+    parts = [observations.row_index_of(start, min(start + 4, 17)) for start in range(0, 17, 4)]
+    np.testing.assert_array_equal(np.concatenate(parts), observations.row_index)
+    np.testing.assert_array_equal(
+        observations.row_index, np.nonzero(~np.isnan(random_matrix(3)))[0]
+    )
 
 
 def test_repr_says_what_there_is():

@@ -1,7 +1,6 @@
 """Published data sets, read from where their publisher keeps them."""
 
 import hashlib
-import os
 import shutil
 import tempfile
 import urllib.request
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import URLError
 
+from fillrank.data.cache_folder import cache_folder
 from fillrank.data.observations import Observations
 from fillrank.data.text_layout import read_text
 from fillrank.errors import InputError, ReadError
@@ -64,7 +64,7 @@ def load(name: str, path: Any = None) -> Observations:
     The data belong to GroupLens Research, University of Minnesota, whose licence, in the README
     beside the data, does not allow to redistribute them without permission. So fillrank does not
     bring them along: they are downloaded from their publisher, once, into your cache folder
-    (``$XDG_CACHE_HOME``, ``%LOCALAPPDATA%`` or ``~/.cache``).
+    (``$XDG_CACHE_HOME``, ``%LOCALAPPDATA%``, ``~/Library/Caches`` on macOS, or ``~/.cache``).
 
     Parameters
     ----------
@@ -113,14 +113,9 @@ def _from_zip(path: Path, dataset: Dataset) -> bytes:
     raise ReadError(f"{path} has no {dataset.ratings} in it.")
 
 
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(base) if base else Path.home() / ".cache") / "fillrank"
-
-
 def _download(name: str, dataset: Dataset) -> Path:
     """Fetch the published zip unless it is there; it gets its name only once it is whole."""
-    target = _cache_folder() / f"{name}.zip"
+    target = cache_folder() / f"{name}.zip"
     if target.is_file():
         return target
     by_hand = f"Or download it by hand and give its place: load({name!r}, path=...)."

@@ -16,6 +16,16 @@ class Entries(NamedTuple):
     indices: np.ndarray
     values: np.ndarray
 
+    @property
+    def n_entries(self) -> int:
+        """How many entries there are."""
+        return self.values.size
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the values."""
+        return self.values.dtype
+
 
 def compress(
     n_rows: int, row_index: np.ndarray, column_index: np.ndarray, values: np.ndarray

@@ -42,7 +42,7 @@ def find_levels(observations: Observations, levels: Literal["auto"] | Sequence[f
     Raises InputError if the values are not on such a scale, if there are fewer than two levels, or if
     a level never occurs.
     """
-    present = _distinct(observations.values)
+    present = _distinct(observations.stored_values)
     if isinstance(levels, str) and levels == "auto":
         _check_scale(present)
         return Levels(present)
@@ -69,7 +69,7 @@ def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _distinct(values: np.ndarray) -> np.ndarray:
     """The distinct values, ascending; of those that differ by rounding alone, the first."""
-    values = np.unique(values)
+    values = np.unique(values).astype(np.float64)
     return values[np.append(True, ~_same(values[1:], values[:-1]))]
 
 

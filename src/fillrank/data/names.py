@@ -3,15 +3,18 @@
 import difflib
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cached_property
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from fillrank.data.number_index import NumberIndex, are_whole, index_numbers
 from fillrank.errors import InputError, UnknownNameError
 
 SHOWN = 3  # names listed in a message
 SEARCHED = 10_000  # names searched for a near match: difflib is slow
+_FEW = 64  # names below which numpy's calls cost more than Python's lookups
 
 
 def as_names(names: Any) -> np.ndarray:
@@ -142,36 +145,62 @@ def check_unique(labels: np.ndarray, what: str) -> None:
 
 
 class NameIndex:
-    """Finds the positions of names; ``what`` ("row" or "column") is for messages."""
+    """Finds the positions of names; ``what`` ("row" or "column") is for messages.
+
+    Names are the same if they are for Python: 5 and 5.0 are, 5 and "5" are not. Many whole numbers or
+    dates are looked up without making objects of them.
+    """
 
     def __init__(self, labels: np.ndarray, what: str):
         self._what = what
-        self._dtype = labels.dtype
-        self._positions = {key: i for i, key in enumerate(self._keys(labels))}
+        self._labels = labels
+
+    @cached_property
+    def _numbers(self) -> NumberIndex | None:
+        return index_numbers(self._labels)
+
+    @cached_property
+    def _positions(self) -> dict[Any, int]:
+        return {key: i for i, key in enumerate(self._keys(self._labels))}
 
     def positions(self, names: Any) -> np.ndarray:
         """Find the positions of all names, or raise UnknownNameError."""
         names = as_names(names)
-        try:
-            found = map(self._positions.get, self._keys(names), repeat(-1))
-            positions = np.fromiter(found, dtype=np.int64, count=len(names))
-        except TypeError as error:
-            raise InputError(
-                f"{self._what} names must be numbers, text or dates: {error}"
-            ) from error
-        if (positions < 0).any():
+        positions = self._find(self._in_unit(names))
+        if positions.size and positions.min() < 0:
             unknown = dict.fromkeys(names[positions < 0].tolist())
             raise UnknownNameError(self._complaint(list(unknown)))
         return positions
 
+    def _find(self, names: np.ndarray) -> np.ndarray:
+        """The position of each name, -1 for those that are not known."""
+        if len(names) > _FEW and self._are_numbers(names) and self._numbers is not None:
+            return self._numbers.positions(names)
+        try:
+            found = map(self._positions.get, self._keys(names), repeat(-1))
+            return np.fromiter(found, dtype=np.int64, count=len(names))
+        except TypeError as error:
+            raise InputError(
+                f"{self._what} names must be numbers, text or dates: {error}"
+            ) from error
+
+    def _are_numbers(self, names: np.ndarray) -> bool:
+        """Whether names are labels if they are as int64. That of a date depends on its unit."""
+        dates = self._labels.dtype.kind in "mM"
+        alike = names.dtype == self._labels.dtype if dates else names.dtype.kind in "iu"
+        return alike and are_whole(names)
+
+    def _in_unit(self, names: np.ndarray) -> np.ndarray:
+        """Names in the unit of the labels, if these are dates."""
+        if self._labels.dtype.kind in "mM" and names.dtype.kind in "OmM":
+            # What is no date will not be found.
+            with suppress(TypeError, ValueError, OverflowError):
+                return names.astype(self._labels.dtype, copy=False)
+        return names
+
     def _keys(self, names: np.ndarray) -> list[Any]:
-        """Names as they hash: dates in the unit of the labels, all else as Python has it."""
-        if self._dtype.kind not in "mM":
-            return names.tolist()
-        if names.dtype.kind in "OmM":
-            with suppress(TypeError, ValueError):  # what is no date will not be found
-                names = names.astype(self._dtype)
-        return list(names)
+        """Names as they hash: dates as numpy has them, all else as Python does."""
+        return list(names) if self._labels.dtype.kind in "mM" else names.tolist()
 
     def _complaint(self, unknown: list[Any]) -> str:
         noun = "name is" if len(unknown) == 1 else "names are"

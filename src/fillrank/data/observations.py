@@ -15,9 +15,16 @@ from fillrank.data.entries import Entries
 from fillrank.data.layout import Layout, given_fields, named_fields
 from fillrank.data.matrices import dense_matrix, observed_cells, stored_triplets
 from fillrank.data.names import NameIndex, as_names
+from fillrank.data.ordering import turned
 from fillrank.data.scale import rating_scale
 from fillrank.data.tables import Origin, as_frame, is_table, long_columns, wide_table
-from fillrank.data.triplets import Duplicates, Triplets, number_names, put_in_order
+from fillrank.data.triplets import (
+    Duplicates,
+    Triplets,
+    gather_columns,
+    number_names,
+    put_in_order,
+)
 from fillrank.errors import InputError
 
 # Positions of entries are of this type where scikit-learn hands them on: it asks for rows, which
@@ -37,6 +44,11 @@ class Observations:
     row_index, column_index : ndarray of int32
         Where each entry is. Entries are sorted by row and, within a row, by column.
     values : ndarray of float64
+        These and ``row_index`` are made anew whenever they are asked for: do so once, not in a loop.
+    pointers : ndarray of int64
+        Row i has the entries from ``pointers[i]`` to just before ``pointers[i + 1]``.
+    stored_values : ndarray of float32 or float64
+        The values as they are held: in float32 if that is exact for every one of them.
     row_labels, column_labels : ndarray
         The names: in the order of a wide table, or of first appearance in a long one.
     origin : Origin
@@ -51,9 +63,9 @@ class Observations:
     array(['Ana', 'Ana', 'Ben'], dtype=object)
     """
 
-    row_index: np.ndarray
+    pointers: np.ndarray
     column_index: np.ndarray
-    values: np.ndarray
+    stored_values: np.ndarray
     row_labels: np.ndarray
     column_labels: np.ndarray
     origin: Origin
@@ -181,8 +193,36 @@ class Observations:
         duplicates: Duplicates = "error",
     ) -> Observations:
         """Take positions and values together with all names: what the other ways end in."""
-        ordered = put_in_order(triplets, row_labels, column_labels, duplicates)
-        return cls(*ordered, row_labels, column_labels, origin)
+        by_column = gather_columns(triplets, row_labels, column_labels)
+        return cls.from_columns(by_column, row_labels, column_labels, origin, duplicates)
+
+    @classmethod
+    def from_columns(
+        cls,
+        by_column: Entries,
+        row_labels: np.ndarray,
+        column_labels: np.ndarray,
+        origin: Origin,
+        duplicates: Duplicates = "error",
+    ) -> Observations:
+        """Take entries that are gathered by column already, by `gather_columns`."""
+        by_row = put_in_order(by_column, row_labels, column_labels, duplicates)
+        return cls(*by_row, row_labels, column_labels, origin)
+
+    @property
+    def row_index(self) -> np.ndarray:
+        """The position of the row of each entry."""
+        return self.row_index_of(0, self.shape[0])
+
+    def row_index_of(self, row_start: int, row_stop: int) -> np.ndarray:
+        """The part of ``row_index`` for a block of rows: memory is that of the block alone."""
+        counts = np.diff(self.pointers[row_start : row_stop + 1])
+        return np.repeat(np.arange(row_start, row_stop, dtype=np.int32), counts)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The value of each entry."""
+        return self.stored_values.astype(np.float64, copy=False)
 
     @property
     def rows(self) -> np.ndarray:
@@ -202,7 +242,7 @@ class Observations:
     @property
     def n_entries(self) -> int:
         """The number of observed entries."""
-        return len(self.values)
+        return len(self.column_index)
 
     @property
     def density(self) -> float:
@@ -217,7 +257,7 @@ class Observations:
         n_rows, n_columns = self.shape
         if not self.n_entries:  # of a model that was saved without them
             return f"<Observations: {n_rows:,} rows x {n_columns:,} columns, entries not kept>"
-        low, high = self.values.min(), self.values.max()
+        low, high = self.stored_values.min(), self.stored_values.max()
         return (
             f"<Observations: {n_rows:,} rows x {n_columns:,} columns, {self.n_entries:,} entries "
             f"({100 * self.density:.3g}% observed), values {low:g} to {high:g}>"
@@ -267,16 +307,11 @@ class Observations:
 
     def by_row(self) -> Entries:
         """Gather the entries by row."""
-        pointers = np.zeros(self.shape[0] + 1, dtype=np.int64)
-        np.cumsum(np.bincount(self.row_index, minlength=self.shape[0]), out=pointers[1:])
-        return Entries(pointers, self.column_index, self.values)
+        return Entries(self.pointers, self.column_index, self.values)
 
     def by_column(self) -> Entries:
         """Gather the entries by column: the rows of the transpose."""
-        pointers, indices, values = self.by_row()
-        # scipy's change of sides is a counting sort: linear, and it keeps a stored 0.
-        turned = sp.csr_array((values, indices, pointers), shape=self.shape).tocsc()
-        return Entries(turned.indptr.astype(np.int64), turned.indices.astype(np.int32), turned.data)
+        return turned(self.by_row(), self.shape[1])
 
     @cached_property
     def _row_names(self) -> NameIndex:
@@ -337,14 +372,15 @@ class Observations:
         chosen = generator(random_state).choice(self.n_entries, n_test, replace=False)
         in_test = np.zeros(self.n_entries, dtype=bool)
         in_test[chosen] = True
-        return self._keep(~in_test), self._keep(in_test)
+        return self._keep(np.flatnonzero(~in_test)), self._keep(np.flatnonzero(in_test))
 
-    def _keep(self, kept: np.ndarray) -> Observations:
+    def _keep(self, positions: np.ndarray) -> Observations:
+        """The entries at these positions, which ascend."""
         return replace(
             self,
-            row_index=self.row_index[kept],
-            column_index=self.column_index[kept],
-            values=self.values[kept],
+            pointers=np.searchsorted(positions, self.pointers),
+            column_index=self.column_index[positions],
+            stored_values=self.stored_values[positions],
         )
 
     def value_range(self) -> tuple[float, float] | None:
@@ -357,7 +393,7 @@ class Observations:
         >>> Observations.from_matrix([[1, 2, 3, 4, 5] * 10]).value_range()
         (1.0, 5.0)
         """
-        return rating_scale(self.values)
+        return rating_scale(self.stored_values)
 
     def missing_positions(self, row_start: int, row_stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the missing cells of a block of rows: memory is that of the block alone.
@@ -380,8 +416,9 @@ class Observations:
         n_rows, n_columns = self.shape
         check_whole("row_stop", row_stop, 0, n_rows)
         check_whole("row_start", row_start, 0, row_stop)
-        first, last = np.searchsorted(self.row_index, [row_start, row_stop])
+        first, last = self.pointers[[row_start, row_stop]]
         missing = np.ones((row_stop - row_start, n_columns), dtype=bool)
-        missing[self.row_index[first:last] - row_start, self.column_index[first:last]] = False
+        observed = self.row_index_of(row_start, row_stop) - row_start
+        missing[observed, self.column_index[first:last]] = False
         rows, columns = np.nonzero(missing)
         return rows + row_start, columns

@@ -6,8 +6,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from fillrank.data.binary import MATRIX_READERS, read_parquet
-from fillrank.data.layout import Layout, given_fields
+from fillrank.data.binary import MATRIX_READERS, open_parquet, read_parquet
+from fillrank.data.layout import Layout, LongFields, given_fields, named_fields
+from fillrank.data.long_files import read_long
 from fillrank.data.observations import Observations
 from fillrank.data.text_layout import read_text
 from fillrank.data.triplets import Duplicates
@@ -37,7 +38,8 @@ def read(
           one of ``, ; | ::``, tab or white space; after ``;`` numbers may have a decimal comma.
           Missing is an empty cell, NA, N/A, #N/A, NaN, null, None, ?, - or a point, in any case.
           Names that are whole numbers in all lines are numbers, otherwise they are text.
-        - ``.parquet``: read by polars or pyarrow and judged as by `Observations.from_table`.
+        - ``.parquet``: read by polars or pyarrow and judged as by `Observations.from_table`. A long
+          table may be in several files: ``ratings/*.parquet`` takes them in the order of their names.
         - ``.mtx``, ``.mtx.gz``: Matrix Market. What is not stored is missing.
         - ``.npy``: an array, NaN is missing. ``.npz``: one array; or ``rows``, ``columns`` and
           ``values``; or what `scipy.sparse.save_npz` writes.
@@ -79,20 +81,46 @@ def read(
     fields = given_fields(row, column, value, layout)
     path = Path(path)
     ending = _ending(path)
-    _check_is_file(path)
+    files = _files(path)
     try:
         if ending in MATRIX_READERS:
             if fields or layout != "auto":
                 raise InputError(f"row, column, value and layout are for tables, not for {ending}.")
             return MATRIX_READERS[ending](path, duplicates)
         if ending == ".parquet":
-            options = fields._asdict() if fields else {"layout": layout}
-            return Observations.from_table(read_parquet(path), **options, duplicates=duplicates)
+            return _read_parquet(files, fields, layout, duplicates)
         return read_text(_contents(path), str(path), fields, layout, duplicates)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _read_parquet(
+    paths: list[Path], fields: LongFields | None, layout: Layout, duplicates: Duplicates
+) -> Observations:
+    table = open_parquet(paths)
+    found = fields or named_fields(table.names, layout)
+    if found is not None and table.n_lines and len(set(table.names)) == len(table.names):
+        return Observations.from_columns(*read_long(table, found), duplicates)
+    if len(paths) > 1:
+        raise InputError(
+            f"{len(paths)} files together must be one long table, with a line per entry; their "
+            f"columns are {', '.join(map(repr, table.names))}. Name three of them by row=..., "
+            "column=..., value=...; or read the files one by one."
+        )
+    options = fields._asdict() if fields else {"layout": layout}
+    return Observations.from_table(read_parquet(paths[0]), **options, duplicates=duplicates)
+
+
+def _files(path: Path) -> list[Path]:
+    """The file, if it is one; of Parquet also all that a pattern stands for."""
+    if path.suffix.lower() == ".parquet" and "*" in path.name and not path.exists():
+        if found := sorted(path.parent.glob(path.name)):
+            return found
+        raise ReadError(f"there is no file {path}. Look at the pattern and the folder.")
+    _check_is_file(path)
+    return [path]
 
 
 def _ending(path: Path) -> str:

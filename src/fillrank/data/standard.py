@@ -1,16 +1,21 @@
 """Standard units: what the samplers work in, so that their constants are free of scale."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from fillrank.data.blocks import blocks
 from fillrank.data.entries import Entries
 from fillrank.data.observations import Observations
+from fillrank.data.ordering import turned
 from fillrank.errors import InputError
 
 # Variances, in the data's units, must neither over- nor underflow.
 _LARGEST_VALUE, _SMALLEST_SCALE = 1e152, 1e-152
+# Of each of the two whole numbers that stand for a number of size 1; and how many are summed at once.
+_BITS, _AT_ONCE = 31, 2**17
 
 
 class Standard(NamedTuple):
@@ -26,10 +31,28 @@ class Standard(NamedTuple):
     scale: float
 
 
+class Span(NamedTuple):
+    """The ends of some values, and how many they are."""
+
+    low: float
+    high: float
+    n_values: int
+
+
+class Measure(NamedTuple):
+    """What is summed: ((value / 2^exponent - centre) / 2^zoom)^power, at most 1 in size."""
+
+    exponent: int
+    centre: float
+    zoom: int
+    power: int
+
+
 def location_and_scale(values: np.ndarray, centre: bool) -> tuple[float, float]:
     """(mean, standard deviation), or (0, root mean square) without ``centre``; the scale is never 0.
 
-    Raises InputError if variances in the data's units would over- or underflow.
+    Raises InputError if variances in the data's units would over- or underflow. The order of the values
+    does not change a bit.
 
     Examples
     --------
@@ -38,7 +61,23 @@ def location_and_scale(values: np.ndarray, centre: bool) -> tuple[float, float]:
     >>> location_and_scale(np.array([4.0, 4.0]), centre=True)
     (4.0, 1.0)
     """
-    largest = float(np.abs(values).max())
+    span = Span(float(values.min()), float(values.max()), values.size)
+    return units_of(span, lambda measure: total(values, measure), centre)
+
+
+def units_of(span: Span, total_of: Callable[[Measure], int], centre: bool) -> tuple[float, float]:
+    """`location_and_scale` of values that need not be in one place.
+
+    Parameters
+    ----------
+    span : Span
+        Of all values.
+    total_of : callable
+        Gives the sum of `total` over all parts of the values; it is asked twice at most.
+    centre : bool
+    """
+    low, high, n_values = span
+    largest = max(abs(low), abs(high))
     if largest > _LARGEST_VALUE:
         raise InputError(
             f"values must be at most {_LARGEST_VALUE:g} in size, so that their squares are numbers; "
@@ -46,9 +85,12 @@ def location_and_scale(values: np.ndarray, centre: bool) -> tuple[float, float]:
         )
     # Brought to size 1 by a power of two, which is exact: no square over- or underflows.
     exponent = math.frexp(largest)[1]
-    small = np.ldexp(values, -exponent)
-    mean = float(small.mean()) if centre else 0.0
-    sd = math.sqrt(float(np.mean((small - mean) ** 2)))
+    of_one = n_values << 2 * _BITS
+    mean = total_of(Measure(exponent, 0.0, 0, 1)) / of_one if centre else 0.0
+    # And so are distances from the mean: that of values which differ by little of their size is small.
+    ends = (math.ldexp(low, -exponent) - mean, math.ldexp(high, -exponent) - mean)
+    zoom = math.frexp(max(map(abs, ends)))[1]
+    sd = math.ldexp(math.sqrt(total_of(Measure(exponent, mean, zoom, 2)) / of_one), zoom)
     location, scale = math.ldexp(mean, exponent), math.ldexp(sd, exponent)
     # A constant differs from its own mean by rounding alone.
     if sd <= 1e-13 * abs(mean):
@@ -61,6 +103,37 @@ def location_and_scale(values: np.ndarray, centre: bool) -> tuple[float, float]:
     return location, scale
 
 
+def total(values: np.ndarray, measure: Measure) -> int:
+    """The sum of what is measured, in units of 2^-62: a whole number.
+
+    So totals of parts add up to the same number, however the values are divided and in whatever order.
+
+    Examples
+    --------
+    >>> total(np.array([1.0, 2.0, 4.0]), Measure(3, 0.0, 0, 1)) / 2**62 * 2**3
+    7.0
+    """
+    return sum(_total(values[part], measure) for part in blocks(values.size, _AT_ONCE))
+
+
+def _total(values: np.ndarray, measure: Measure) -> int:
+    exponent, centre, zoom, power = measure
+    x = values.astype(np.float64)
+    # In two steps, because the power of the smallest numbers is above what a double can hold.
+    x *= 2.0 ** -(exponent // 2)
+    x *= 2.0 ** -(exponent - exponent // 2)
+    if power == 2:
+        x -= centre
+        x *= 2.0**-zoom
+        x *= x
+    # Two whole numbers for each: a double holds sums of so few of them, of 31 bits, exactly.
+    x *= 2.0**_BITS
+    upper = np.rint(x)
+    x -= upper
+    x *= 2.0**_BITS
+    return (int(upper.sum()) << _BITS) + int(np.rint(x).sum())
+
+
 def at_least_two(entries: Entries) -> Entries:
     """The entries with an empty row more, if there was only one."""
     if entries.pointers.size > 2:
@@ -70,11 +143,11 @@ def at_least_two(entries: Entries) -> Entries:
 
 def standardise(observations: Observations, centre: bool, dtype: np.dtype) -> Standard:
     """Bring the entries to standard units, gathered by row and by column."""
-    location, scale = location_and_scale(observations.values, centre)
-
-    def convert(entries: Entries) -> Entries:
-        values = ((entries.values - location) / scale).astype(dtype)
-        return at_least_two(entries._replace(values=values))
-
-    rows, columns = convert(observations.by_row()), convert(observations.by_column())
-    return Standard(rows, columns, location, scale)
+    stored = observations.stored_values
+    location, scale = location_and_scale(stored, centre)
+    values = np.empty(stored.size, dtype=dtype)
+    for part in blocks(stored.size):
+        values[part] = (stored[part].astype(np.float64) - location) / scale
+    rows = Entries(observations.pointers, observations.column_index, values)
+    columns = turned(rows, observations.shape[1])
+    return Standard(at_least_two(rows), at_least_two(columns), location, scale)

@@ -5,7 +5,7 @@ None of those libraries is imported here: a user who has one brings it along.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -85,15 +85,19 @@ def long_columns(
     frame: nw.DataFrame[Any], fields: LongFields
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Origin]:
     """Give row names, column names and values of a long table, and its origin."""
-    columns = frame.columns
+    check_fields(frame.columns, fields)
+    rows, names, values = (frame.get_column(field) for field in fields)
+    origin = Origin("long", frame.implementation, *fields)
+    return as_names(rows.to_numpy()), as_names(names.to_numpy()), real_column(values), origin
+
+
+def check_fields(columns: Sequence[str], fields: LongFields) -> None:
+    """Refuse fields that a table does not have."""
     for field in fields:
         if field not in columns:
             raise UnknownNameError(
                 f"the table has no column {field!r}; it has {', '.join(map(repr, columns))}."
             )
-    rows, names, values = (frame.get_column(field) for field in fields)
-    origin = Origin("long", frame.implementation, *fields)
-    return as_names(rows.to_numpy()), as_names(names.to_numpy()), _real_column(values), origin
 
 
 def wide_table(frame: nw.DataFrame[Any]) -> WideTable:
@@ -112,7 +116,7 @@ def wide_table(frame: nw.DataFrame[Any]) -> WideTable:
     cells = [column for j, column in enumerate(columns) if j != label_column]
     matrix = np.empty((len(frame), len(cells)))
     for j, column in enumerate(cells):
-        matrix[:, j] = _real_column(column)
+        matrix[:, j] = real_column(column)
 
     if label_column is not None:
         row_labels = as_names(columns[label_column].to_numpy())
@@ -157,7 +161,8 @@ def _can_name_rows(column: nw.Series[Any]) -> bool:
     return is_text or is_date or column.name == PANDAS_STORED_INDEX
 
 
-def _real_column(column: nw.Series[Any]) -> np.ndarray:
+def real_column(column: nw.Series[Any]) -> np.ndarray:
+    """Give a column as float64, with NaN for what is null; refuse what holds no real numbers."""
     if column.null_count() == len(column):
         return np.full(len(column), np.nan)
     if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):

@@ -4,7 +4,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from fillrank.data.entries import Entries
 from fillrank.data.names import SHOWN, factorize, written
+from fillrank.data.narrow import narrowed
+from fillrank.data.ordering import gather, turned
 from fillrank.errors import InputError
 
 Duplicates = Literal["error", "mean", "last", "first"]
@@ -35,24 +38,37 @@ def number_names(
     return Triplets(row_index, column_index, values), row_labels, column_labels
 
 
+def gather_columns(
+    triplets: Triplets, row_labels: np.ndarray, column_labels: np.ndarray
+) -> Entries:
+    """Drop missing values, judge the others, and gather them by column.
+
+    This is the first half of a sort, after which the triplets need not be there any more: whoever
+    has many of them lets them go before `put_in_order` does the second.
+    """
+    triplets = _without_missing(triplets)
+    _check_finite(triplets, row_labels, column_labels)
+    rows, columns, values = triplets
+    return gather(columns, rows, narrowed(values), (len(column_labels), len(row_labels)))
+
+
 def put_in_order(
-    triplets: Triplets, row_labels: np.ndarray, column_labels: np.ndarray, duplicates: Duplicates
-) -> Triplets:
-    """Drop missing values, judge the others, sort by row and column, keep each pair once."""
+    by_column: Entries, row_labels: np.ndarray, column_labels: np.ndarray, duplicates: Duplicates
+) -> Entries:
+    """Gather by row what was gathered by column: then columns ascend; keep each pair once."""
     if duplicates not in DUPLICATES:
         raise InputError(
             f"duplicates must be one of {', '.join(map(repr, DUPLICATES))}, "
             f"got {duplicates!r} instead."
         )
-    triplets = _without_missing(triplets)
-    _check_finite(triplets, row_labels, column_labels)
-    triplets, is_first = _sort(triplets, len(column_labels))
-    if not is_first.all():
-        if duplicates == "error":
-            raise InputError(_duplicates_message(triplets, is_first, row_labels, column_labels))
-        triplets = _merge(triplets, is_first, duplicates)
-    rows, columns, values = triplets
-    return Triplets(rows.astype(np.int32), columns.astype(np.int32), values)
+    entries = turned(by_column, len(row_labels))
+    is_first = _changes(entries)
+    if is_first.all():
+        return entries
+    starts = np.flatnonzero(is_first)
+    if duplicates == "error":
+        raise InputError(_duplicates_message(entries, starts, row_labels, column_labels))
+    return _merge(entries, starts, duplicates)
 
 
 def _without_missing(triplets: Triplets) -> Triplets:
@@ -74,47 +90,37 @@ def _check_finite(triplets: Triplets, row_labels: np.ndarray, column_labels: np.
         )
 
 
-def _sort(triplets: Triplets, n_columns: int) -> tuple[Triplets, np.ndarray]:
-    """Sort; and mark the first entry of each (row, column) pair."""
-    rows, columns, values = triplets
-    cells = rows.astype(np.int64) * n_columns + columns
-    if (cells[1:] > cells[:-1]).all():
-        return Triplets(rows, columns, values.copy()), np.ones(len(cells), dtype=bool)
-    order = np.argsort(cells)
-    is_first = _changes(cells[order])
-    if not is_first.all():
-        # Only duplicates need the slower sort that keeps their order.
-        order = np.argsort(cells, kind="stable")
-    return Triplets(rows[order], columns[order], values[order]), is_first
+def _changes(entries: Entries) -> np.ndarray:
+    """Mark the first entry of each (row, column) pair."""
+    is_first = np.ones(entries.indices.size, dtype=bool)
+    np.not_equal(entries.indices[1:], entries.indices[:-1], out=is_first[1:])
+    begins = entries.pointers[:-1]
+    is_first[begins[begins < is_first.size]] = True
+    return is_first
 
 
-def _changes(cells: np.ndarray) -> np.ndarray:
-    return np.concatenate(([True], cells[1:] != cells[:-1]))
-
-
-def _merge(triplets: Triplets, is_first: np.ndarray, duplicates: Duplicates) -> Triplets:
-    starts = np.flatnonzero(is_first)
-    stops = np.append(starts[1:], len(is_first))
+def _merge(entries: Entries, starts: np.ndarray, duplicates: Duplicates) -> Entries:
+    pointers, indices, values = entries
+    stops = np.append(starts[1:], indices.size)
     if duplicates == "mean":
-        values = np.add.reduceat(triplets.values, starts) / (stops - starts)
+        values = np.add.reduceat(values.astype(np.float64), starts) / (stops - starts)
     else:
-        values = triplets.values[starts if duplicates == "first" else stops - 1]
-    return Triplets(triplets.row_index[starts], triplets.column_index[starts], values)
+        values = values[starts if duplicates == "first" else stops - 1]
+    return Entries(np.searchsorted(starts, pointers), indices[starts], narrowed(values))
 
 
 def _duplicates_message(
-    triplets: Triplets, is_first: np.ndarray, row_labels: np.ndarray, column_labels: np.ndarray
+    entries: Entries, starts: np.ndarray, row_labels: np.ndarray, column_labels: np.ndarray
 ) -> str:
-    group = np.cumsum(is_first) - 1
-    starts = np.flatnonzero(is_first)
-    repeated = np.flatnonzero(np.bincount(group) > 1)
+    counts = np.diff(starts, append=entries.indices.size)
+    repeated = np.flatnonzero(counts > 1)
     shown = []
-    for start in starts[repeated[:SHOWN]]:
-        row = written(row_labels[triplets.row_index[start]])
-        column = written(column_labels[triplets.column_index[start]])
-        values = triplets.values[group == group[start]]
-        listed = ", ".join(f"{value:g}" for value in values[:SHOWN])
-        more = ", ..." if len(values) > SHOWN else ""
+    for start, count in zip(starts[repeated[:SHOWN]], counts[repeated[:SHOWN]], strict=True):
+        row = written(row_labels[np.searchsorted(entries.pointers, start, side="right") - 1])
+        column = written(column_labels[entries.indices[start]])
+        values = entries.values[start : start + min(count, SHOWN)]
+        listed = ", ".join(f"{value:g}" for value in values)
+        more = ", ..." if count > SHOWN else ""
         shown.append(f"  row {row}, column {column}: {listed}{more}")
     return (
         f"each (row, column) pair may have one value; {len(repeated)} have more:\n"

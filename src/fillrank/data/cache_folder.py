@@ -1,0 +1,31 @@
+"""Where things are kept that can be had again: data sets from the network, compiled kernels."""
+
+import os
+import sys
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """Name fillrank's folder in the user's cache folder; neither need be there yet.
+
+    The user's is ``$XDG_CACHE_HOME`` or ``%LOCALAPPDATA%`` if one is set, else ``~/Library/Caches`` on
+    macOS and ``~/.cache`` elsewhere.
+
+    Raises
+    ------
+    RuntimeError
+        None is set, and this user has no home.
+
+    Examples
+    --------
+    >>> cache_folder().name
+    'fillrank'
+    """
+    named = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    if named:
+        return Path(named) / "fillrank"
+    return Path.home().joinpath(*_usual_place(sys.platform), "fillrank")
+
+
+def _usual_place(platform: str) -> tuple[str, ...]:
+    return ("Library", "Caches") if platform == "darwin" else (".cache",)
