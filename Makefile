@@ -19,13 +19,10 @@ demo: setup
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
-# numba's cache does not notice a change in a function that another one calls: tests start without it.
 test: setup
-	find src -name "*.nb[ic]" -delete
 	$(BIN)/python -m pytest -m "not slow" -n 2
 
 test-slow: setup
-	find src -name "*.nb[ic]" -delete
 	$(BIN)/python -m pytest -m slow -n 2
 
 # Chromium and its driver belong to the system: they are installed only where they are not there.
@@ -45,7 +42,13 @@ bench: setup
 	$(BIN)/python benchmarks/synthetic.py ranks
 	$(BIN)/python benchmarks/synthetic.py coverage
 	$(BIN)/python benchmarks/synthetic.py small --seeds 8
+	$(BIN)/python benchmarks/peers/run.py --data $(DATA)/ml-1m
 	$(BIN)/python benchmarks/speed.py --data $(DATA)/ml-1m
+	$(BIN)/python benchmarks/mixing.py --data $(DATA)
+	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/start.py --data $(DATA)/ml-1m
+	$(BIN)/python benchmarks/dense.py
+	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/ratings.py ml-100k --data $(DATA)/ml-100k
 	$(BIN)/python benchmarks/ratings.py ml-1m --data $(DATA)/ml-1m
 	$(BIN)/python benchmarks/ratings.py ml-1m --data $(DATA)/ml-1m --published

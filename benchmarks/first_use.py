@@ -23,8 +23,8 @@ for _ in range(2):
 
 
 def seconds(code, cache):
-    """What a fresh process prints, with its kernels kept in ``cache``."""
-    environment = os.environ | {"NUMBA_CACHE_DIR": cache}
+    """What a fresh process prints, with ``cache`` as the user's cache folder."""
+    environment = os.environ | {"XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": ""}
     run = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )

@@ -1,0 +1,3 @@
+from fillrank.data import kernel_cache
+
+kernel_cache.install()

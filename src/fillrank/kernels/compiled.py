@@ -9,5 +9,5 @@ def must_compile() -> bool:
     """Whether this is the first use on this machine, which takes some seconds more."""
     if gaussian_rows.signatures:
         return False
-    kept = Path(gaussian_rows._cache.cache_path)
+    kept = Path(gaussian_rows.stats.cache_path)
     return not any(kept.glob("gaussian_rows.gaussian_rows-*.nbi"))
