@@ -1,9 +1,8 @@
-"""BPMF: errors, mixing, and speed beside SMURFF.
+"""BPMF: errors and mixing; its speed beside SMURFF's is measured by benchmarks/peers.
 
     python benchmarks/bpmf.py synthetic                  500 x 500, q = 5, noise 1, against the oracle
     python benchmarks/bpmf.py ratings --data FOLDER      MovieLens 1M, one 80/20 split, rank 30
     python benchmarks/bpmf.py mixing --data FOLDER       joint draws of rows against entry by entry
-    python benchmarks/bpmf.py smurff --data FOLDER       a sweep beside SMURFF's (pip install smurff)
 
 FOLDER holds ratings.dat of MovieLens 1M.
 """
@@ -109,55 +108,9 @@ def mixing(arguments):
             )
 
 
-def _smurff_seconds(matrix, rank, threads):
-    """Seconds that each of SMURFF's sweeps takes."""
-    import smurff
-
-    session = smurff.TrainSession(
-        num_latent=rank, burnin=0, nsamples=12, num_threads=threads, verbose=0
-    )
-    session.addTrainAndTest(matrix, noise=smurff.SampledNoise(1.0))
-    session.init()
-    seconds = []
-    while True:
-        started = time.perf_counter()
-        if session.step() is None:
-            return seconds[2:]
-        seconds.append(time.perf_counter() - started)
-
-
-def smurff_speed(arguments):
-    """A sweep of each program on the same entries and threads, in turns."""
-    import scipy.sparse
-
-    observations = fr.datasets.load("ml-1m", path=arguments.data).split(0.2, random_state=0)[0]
-    data = _standard(observations)
-    rows = np.repeat(np.arange(data.shape[0]), np.diff(data.rows.pointers))
-    matrix = scipy.sparse.coo_matrix(
-        (data.rows.values.astype(float), (rows, data.rows.indices)), shape=data.shape
-    )
-    rank, rng = 30, np.random.default_rng(0)
-    seconds = {"SMURFF": [], "joint": [], "entries": []}
-    with one_blas_thread(), Workers(arguments.threads) as workers:
-        frames = _frames(rank, workers)
-        states = dict.fromkeys(frames, bpmf.init(data.shape, rank, 0.5, np.dtype("float32"), rng))
-        for turn in range(5):
-            seconds["SMURFF"] += _smurff_seconds(matrix, rank, arguments.threads)
-            for _ in range(10):
-                for name, frame in frames.items():
-                    started = time.perf_counter()
-                    states[name], _ = bpmf.sweep(states[name], data, frame)
-                    if turn > 0:  # the first turn compiles
-                        seconds[name].append(time.perf_counter() - started)
-    anchor = np.median(seconds["SMURFF"])
-    for name, each in seconds.items():
-        middle = np.median(each)
-        print(f"{name}: {1e3 * middle:.0f} ms a sweep, {middle / anchor:.2f}x SMURFF", flush=True)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    what = {"synthetic": synthetic, "ratings": ratings, "mixing": mixing, "smurff": smurff_speed}
+    what = {"synthetic": synthetic, "ratings": ratings, "mixing": mixing}
     parser.add_argument("what", choices=what)
     parser.add_argument("--data", help="folder with ratings.dat")
     parser.add_argument("--threads", type=int, default=2)

@@ -6,6 +6,7 @@ On MovieLens 1M (or, without --data, on random entries of its shape) at rank 30,
 effects. Everything is measured in turns in one run and printed as ratios of medians:
 
 - bare: the gathers and multiply-adds of the half-sweep, with a fixed step in place of a draw;
+- plain: the same arithmetic as the compiler makes it, without the layout and vectors of the kernel;
 - component by component: the same conditionals the usual way, one pass over all entries for each
   component with the residuals kept in memory;
 - one thread against two: of a sweep, of the bare loops, and of work that touches no memory, which shows
@@ -24,12 +25,19 @@ from fillrank.data.standard import standardise
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import chain_key, seek, start_stream
 from fillrank.kernels.gaussian_rows import (
-    REASSOCIATE,
     Address,
     Prior,
+    _gather,
+    _last_pass,
+    _pass,
+    gaussian_rows,
+    lined_up,
+)
+from fillrank.kernels.lanes import LANES
+from fillrank.kernels.tiles import (
+    REASSOCIATE,
     add_multiple,
     gather,
-    gaussian_rows,
     longest_row,
     square_and_product,
 )
@@ -43,7 +51,37 @@ IN_A_ROW = 5
 
 @njit(nogil=True)
 def bare_rows(entries, own, other, free, squares, start, stop):
-    """The half-sweep without draws: what any method of its cost must do."""
+    """The half-sweep without draws: the same gathers and multiply-adds, and a fixed step."""
+    room = (longest_row(entries.pointers, start, stop) // LANES + 2) * LANES
+    tile = np.empty(room * other.shape[1], dtype=own.dtype)
+    residual = np.zeros(room, dtype=own.dtype)
+    minus = np.zeros(other.shape[1], dtype=own.dtype)
+    small, one = own.dtype.type(-1e-3), own.dtype.type(1.0)
+    for i in range(start, stop):
+        first, last = entries.pointers[i], entries.pointers[i + 1]
+        n = -(-(last - first) // LANES) * LANES
+        stride = n | LANES
+        for k in range(own.shape[1]):
+            minus[k] = -own[i, k]
+        for t in range(last - first):
+            residual[t] = entries.values[first + t]
+        for t in range(last - first, n):
+            residual[t] = own.dtype.type(0)
+        _gather(entries.indices[first:last], minus, other, tile, stride, residual)
+        before, steps = (0, 0), (own.dtype.type(0), own.dtype.type(0))
+        for p in range(0, free, 2):
+            q = min(p + 1, free - 1)
+            now = (p * stride, q * stride)
+            s_0, s_1, c_00, c_01, c_11 = _pass(tile, residual, n, before, steps, now)
+            step = small * s_0 / (c_00 + one)
+            steps = (step, small * (s_1 + step * c_01) / (c_11 + one))
+            before = now
+        squares[i] = _last_pass(tile, residual, n, before, steps)
+
+
+@njit(nogil=True)
+def plain_rows(entries, own, other, free, squares, start, stop):
+    """The same without vectors by hand: factors gathered one by one, a component at a time."""
     longest = longest_row(entries.pointers, start, stop)
     tile = np.empty((own.shape[1], longest), dtype=own.dtype)
     residual = np.empty(longest, dtype=own.dtype)
@@ -123,21 +161,25 @@ def jobs(data):
 
     def half_sweeps(workers):
         for side, own, other, out in zip(sides, blocks, blocks[::-1], squares, strict=True):
-            copy = own.copy()
+            copy, lines = own.copy(), lined_up(other)
 
-            def work(start, stop, side=side, copy=copy, other=other, out=out):
-                gaussian_rows(side, copy, other, prior, NOISE, address, out, start, stop)
+            def work(start, stop, side=side, copy=copy, lines=lines, out=out):
+                gaussian_rows(side, copy, lines, prior, NOISE, address, out, start, stop)
 
             workers.for_rows(work, side.pointers)
 
     def bare(workers):
         for side, own, other, out in zip(sides, blocks, blocks[::-1], squares, strict=True):
-            copy = own.copy()
+            copy, lines = own.copy(), lined_up(other)
 
-            def work(start, stop, side=side, copy=copy, other=other, out=out):
-                bare_rows(side, copy, other, RANK + 1, out, start, stop)
+            def work(start, stop, side=side, copy=copy, lines=lines, out=out):
+                bare_rows(side, copy, lines, RANK + 1, out, start, stop)
 
             workers.for_rows(work, side.pointers)
+
+    def plain():
+        for side, own, other, out in zip(sides, blocks, blocks[::-1], squares, strict=True):
+            plain_rows(side, own.copy(), other, RANK + 1, out, 0, len(own))
 
     def registers(workers):
         workers.for_rows(lambda start, stop: add_up(stop - start), np.arange(17) * 10**6)
@@ -149,6 +191,7 @@ def jobs(data):
     return {
         "sweep, one thread": lambda: half_sweeps(one),
         "bare, one thread": lambda: bare(one),
+        "plain, one thread": plain,
         "component by component, one thread": components,
         "sweep, two threads": lambda: half_sweeps(two),
         "bare, two threads": lambda: bare(two),
@@ -187,6 +230,7 @@ def main():
         print(f"{text:<36} {median[slow] / median[fast]:.2f}")
 
     ratio("sweep / bare", "sweep, one thread", "bare, one thread")
+    ratio("plain / bare", "plain, one thread", "bare, one thread")
     ratio(
         "component by component / sweep", "component by component, one thread", "sweep, one thread"
     )

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from fillrank.draws.streams import ROWS, chain_key
-from fillrank.kernels.gaussian_rows import Address, Prior, gaussian_rows
+from fillrank.kernels.gaussian_rows import Address, Prior, gaussian_rows, lined_up
 from fillrank.kernels.products import product, residual
 from fillrank.kernels.sums import sums_about
 from fillrank.kernels.workers import Workers
@@ -46,8 +46,30 @@ def test_agrees_with_the_twin(prior, noise_variance, dtype):
         X, mask, own, other, prior, noise_variance, ADDRESS
     )
     squares = np.full(own.shape[0], np.nan)
-    gaussian_rows(entries, own, other, prior, noise_variance, ADDRESS, squares, 0, own.shape[0])
+    gaussian_rows(
+        entries, own, lined_up(other), prior, noise_variance, ADDRESS, squares, 0, own.shape[0]
+    )
     tolerance = TOLERANCE[dtype]
+    np.testing.assert_allclose(own, expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(squares, expected_squares, rtol=10 * tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_free", [1, 2, 16, 17])
+@pytest.mark.parametrize("width", [17, 24])
+def test_rows_of_every_length_agree_with_the_twin(width, n_free, dtype):
+    """Vectors have eight lanes: rows of 0 to 26 entries end in every place of one."""
+    rng = np.random.default_rng(width)
+    mask = np.tri(27, 26, -1, dtype=bool)
+    X = rng.standard_normal(mask.shape).astype(dtype)
+    _, data = table_and_values(mask, X, dtype)
+    own, other = (rng.standard_normal((n, width)).astype(dtype) for n in mask.shape)
+    free = rng.choice(width, n_free, replace=False)
+    prior = Prior(free, rng.standard_normal(n_free), rng.uniform(0.5, 5.0, n_free))
+    expected, expected_squares = gaussian_rows_twin(X, mask, own, other, prior, 0.3, ADDRESS)
+    squares = np.empty(len(own))
+    gaussian_rows(data.rows, own, lined_up(other), prior, 0.3, ADDRESS, squares, 0, len(own))
+    tolerance = 10 * TOLERANCE[dtype]
     np.testing.assert_allclose(own, expected, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(squares, expected_squares, rtol=10 * tolerance, atol=tolerance)
 
@@ -57,8 +79,10 @@ def test_rows_outside_the_range_stay():
     _, _, entries, own, other = _problem(np.float64)
     whole, part, squares = own.copy(), own.copy(), np.full(own.shape[0], np.nan)
     prior = PRIORS["all free"]
-    gaussian_rows(entries, whole, other, prior, 0.3, ADDRESS, squares.copy(), 0, own.shape[0])
-    gaussian_rows(entries, part, other, prior, 0.3, ADDRESS, squares, 4, 8)
+    gaussian_rows(
+        entries, whole, lined_up(other), prior, 0.3, ADDRESS, squares.copy(), 0, own.shape[0]
+    )
+    gaussian_rows(entries, part, lined_up(other), prior, 0.3, ADDRESS, squares, 4, 8)
     np.testing.assert_array_equal(part[4:8], whole[4:8])
     np.testing.assert_array_equal(part[:4], own[:4])
     np.testing.assert_array_equal(part[8:], own[8:])
@@ -72,7 +96,15 @@ def test_empty_row_draws_from_its_prior():
     for sweep in range(2000):
         address = ADDRESS._replace(sweep=sweep)
         gaussian_rows(
-            entries, own, other, prior, 0.3, address, np.empty(own.shape[0]), empty, empty + 1
+            entries,
+            own,
+            lined_up(other),
+            prior,
+            0.3,
+            address,
+            np.empty(own.shape[0]),
+            empty,
+            empty + 1,
         )
         drawn.append(own[empty].copy())
     scores = (np.array(drawn) - prior.mean) * np.sqrt(prior.precision)
@@ -89,10 +121,10 @@ def test_row_draws_lead_to_the_joint_law_of_a_row():
     mask, X = np.ones((1, 4), dtype=bool), rng.standard_normal((1, 4))
     _, data = table_and_values(mask, X)
     other, own = rng.standard_normal((4, 2)), np.zeros((1, 2))
-    drawn = []
+    drawn, factors = [], lined_up(other)
     for sweep in range(40_010):
         gaussian_rows(
-            data.rows, own, other, prior, noise, ADDRESS._replace(sweep=sweep), np.empty(1), 0, 1
+            data.rows, own, factors, prior, noise, ADDRESS._replace(sweep=sweep), np.empty(1), 0, 1
         )
         if sweep >= 10 and sweep % 5 == 0:
             drawn.append(own[0].copy())
@@ -123,7 +155,7 @@ def test_residual_and_product(dtype):
 def test_sums_about(dtype):
     block = np.random.default_rng(1).standard_normal((50, 4)).astype(dtype)
     centre = np.array([0.2, -1.0, 3.0])
-    first, second = sums_about(block, centre)
+    first, second = sums_about(block, centre, Workers(1))
     deviation = block[:, :3].astype(float) - centre
     np.testing.assert_allclose(first, deviation.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(second, np.sum(deviation**2, axis=0), rtol=1e-12)

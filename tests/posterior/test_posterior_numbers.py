@@ -3,9 +3,10 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from fillrank.kernels.pairs import pair_values
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.mean import mean_draw
-from fillrank.posterior.posterior import Posterior, Units, quantiles
+from fillrank.posterior.posterior import Posterior, Units, _share_out, quantiles
 from fillrank.samplers.draw import Draw
 
 UNITS = Units(3.0, 2.5, None)
@@ -131,6 +132,43 @@ def test_blocks_and_threads_do_not_change_a_bit(monkeypatch, workers):
     np.testing.assert_array_equal(
         posterior.interval(rows, columns, 0.9, "observation", workers), intervals
     )
+
+
+@pytest.mark.parametrize("value_range", [None, (1.0, 5.0)])
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_predictions_have_the_bits_of_values_that_are_restored_afterwards(
+    workers, value_range, index
+):
+    posterior = make(shape=(60, 50), width=9, units=Units(3.1, 1.7, value_range))
+    rows, columns = (places.astype(index) for places in cells(posterior))
+    values = np.empty(3000)
+    pair_values(posterior.mean.left, posterior.mean.right, rows, columns, values)
+    expected = posterior.units.restore(values)
+    assert {1.0, 5.0}.issubset(expected) == (value_range is not None)
+    np.testing.assert_array_equal(posterior.predict(rows, columns, workers), expected)
+
+
+def test_values_are_restored_where_they_are_or_beside():
+    values = np.array([-1.0, 0.0, 2.0])
+    units = Units(3.0, 2.0, (1.5, 5.0))
+    beside = units.restore(values)
+    assert beside.tolist() == [1.5, 3.0, 5.0]
+    assert values.tolist() == [-1.0, 0.0, 2.0]
+    assert units.restore(values, out=values) is values
+    assert values.tolist() == beside.tolist()
+
+
+@pytest.mark.parametrize("n_cells", [1, 255, 256, 257, 512, 3000])
+def test_threads_share_out_every_cell_once(n_cells):
+    times = np.zeros(n_cells, dtype=int)
+
+    def work(start, stop):
+        times[start:stop] += 1
+
+    for n_threads in (1, 2, 4):
+        with Workers(n_threads) as several:
+            _share_out(work, n_cells, 10_000, several)
+    assert (times == 3).all()
 
 
 def test_no_cells(workers):

@@ -13,9 +13,10 @@ from scipy import stats
 from fillrank.draws.streams import chain_key
 from fillrank.kernels.workers import Workers
 from fillrank.samplers import bpmf
-from reference.small_tables import SMALL_MASK, Table
+from reference.small_tables import SMALL_MASK, FullTable, Table
 
 TABLE = Table(SMALL_MASK)
+FULL_TABLE = FullTable(SMALL_MASK.shape)
 RANK = 2
 # Far from improper, so that every statistic has a variance.
 PRIOR = bpmf.Hyperprior(beta=2.0, degrees=3.0, inverse_scale=1.0, noise=(4.0, 2.0))
@@ -36,8 +37,8 @@ class Draws(NamedTuple):
     x: np.ndarray
 
 
-def _signal(U, V):
-    return np.einsum("tpk,tpk->tp", U[:, TABLE.i], V[:, TABLE.j])
+def _signal(U, V, table):
+    return np.einsum("tpk,tpk->tp", U[:, table.i], V[:, table.j])
 
 
 def _side_from_prior(rng, size, n, prior):
@@ -49,17 +50,17 @@ def _side_from_prior(rng, size, n, prior):
     return mu[:, None] + np.einsum("tab,tnb->tna", L, z), mu, Lam
 
 
-def prior_draws(rng, size, prior):
+def prior_draws(rng, size, prior, table):
     """Independent draws of everything."""
-    U, mean_u, Lam_U = _side_from_prior(rng, size, TABLE.shape[0], prior)
-    V, mean_v, Lam_V = _side_from_prior(rng, size, TABLE.shape[1], prior)
+    U, mean_u, Lam_U = _side_from_prior(rng, size, table.shape[0], prior)
+    V, mean_v, Lam_V = _side_from_prior(rng, size, table.shape[1], prior)
     if prior.noise is None:
         alpha = np.full(size, 1.0 / FIXED_NOISE)
     else:
         a, b = prior.noise
         alpha = rng.gamma(a, 1.0 / b, size)
-    noise = rng.standard_normal((size, TABLE.n_entries)) / np.sqrt(alpha)[:, None]
-    return Draws(U, V, mean_u, Lam_U, mean_v, Lam_V, alpha, _signal(U, V) + noise)
+    noise = rng.standard_normal((size, table.n_entries)) / np.sqrt(alpha)[:, None]
+    return Draws(U, V, mean_u, Lam_U, mean_v, Lam_V, alpha, _signal(U, V, table) + noise)
 
 
 def _side_statistics(name, vectors, mu, Lam, beta):
@@ -81,10 +82,11 @@ def _side_statistics(name, vectors, mu, Lam, beta):
     }
 
 
-def statistics_of(draws, prior):
+def statistics_of(draws, prior, table):
     """Named statistics, one value per draw."""
-    e = (draws.x - _signal(draws.U, draws.V)) * np.sqrt(draws.alpha)[:, None]
-    signal = np.tanh(_signal(draws.U, draws.V))
+    signal = _signal(draws.U, draws.V, table)
+    e = (draws.x - signal) * np.sqrt(draws.alpha)[:, None]
+    signal = np.tanh(signal)
     out = _side_statistics("rows", draws.U, draws.mean_u, draws.Lam_U, prior.beta)
     out |= _side_statistics("columns", draws.V, draws.mean_v, draws.Lam_V, prior.beta)
     out |= {
@@ -105,8 +107,9 @@ def statistics_of(draws, prior):
 
 
 @cache
-def _expected(prior):
-    values = statistics_of(prior_draws(np.random.default_rng(7), _REFERENCE_SIZE, prior), prior)
+def _expected(prior, table):
+    draws = prior_draws(np.random.default_rng(7), _REFERENCE_SIZE, prior, table)
+    values = statistics_of(draws, prior, table)
     return {name: (y.mean(), y.var() / y.size) for name, y in values.items()}
 
 
@@ -133,25 +136,25 @@ def _stack(links):
     )  # fmt: skip
 
 
-def geweke_scores(joint, prior=PRIOR, *, n_chains, length, seed=0):
+def geweke_scores(joint, prior=PRIOR, *, n_chains, length, seed=0, table=TABLE):
     """{statistic: z-score} of chains of the sampler against independent draws."""
     rng = np.random.default_rng([seed, 1])
     frame = bpmf.Frame(prior, joint, chain_key(seed, 0), Workers(1))
-    starts = prior_draws(rng, n_chains, prior)
+    starts = prior_draws(rng, n_chains, prior, table)
     links, number = [], 0
     for c in range(n_chains):
         state = _state_of(starts, c, number)
         for _ in range(length):
-            signal = np.sum(state.left[TABLE.i] * state.right[TABLE.j], axis=1)
-            noise = np.sqrt(state.noise_variance) * rng.standard_normal(TABLE.n_entries)
+            signal = np.sum(state.left[table.i] * state.right[table.j], axis=1)
+            noise = np.sqrt(state.noise_variance) * rng.standard_normal(table.n_entries)
             x = signal + noise
-            state, _ = bpmf.sweep(state, TABLE.data(x), frame)
+            state, _ = bpmf.sweep(state, table.data(x), frame)
             links.append((state, x))
         number = state.sweep
     scores = {}
-    for name, values in statistics_of(_stack(links), prior).items():
+    for name, values in statistics_of(_stack(links), prior, table).items():
         means = values.reshape(n_chains, length).mean(axis=1)
-        truth, error_square = _expected(prior)[name]
+        truth, error_square = _expected(prior, table)[name]
         error_square = error_square + means.var(ddof=1) / n_chains
         scores[name] = (means.mean() - truth) / np.sqrt(error_square)
     return scores

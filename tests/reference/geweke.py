@@ -131,9 +131,12 @@ def _expected(mask, shape, r, model):
 
 
 def geweke_scores(sweep, table, r, model, options, *, n_chains, length, seed=0):
-    """{statistic: z-score} of the chains of ``sweep`` against independent draws."""
+    """{statistic: z-score} of the chains of ``sweep`` against independent draws.
+
+    The first half of the chains draws afresh, the other half carries its draws beyond their means.
+    """
     rng = np.random.default_rng([seed, 1])
-    frame = frame_of(options, seed)
+    frame = frame_of(options, seed, relaxed_from=n_chains * length // 2)
     starts = prior_draws(rng, n_chains, table, r, model)
     links, number = [], 0
     for c in range(n_chains):

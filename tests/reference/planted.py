@@ -3,6 +3,7 @@
 import inspect
 
 from numba import njit
+from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
 
@@ -26,6 +27,11 @@ def _rebuilt(module, function, source):
     return njit(again) if isinstance(function, Dispatcher) else again
 
 
+def _keep_nothing(monkeypatch):
+    """What is compiled with a planted bug stays off the disk, where later processes would find it."""
+    monkeypatch.setattr(FunctionCache, "save_overload", lambda *_: None)
+
+
 def _rebuild_users(monkeypatch, module, users):
     for name in users:
         user = getattr(module, name)
@@ -36,20 +42,24 @@ def plant(monkeypatch, module, name, old, new, users=(), into=()):
     """Replace ``old`` by ``new`` in the source of ``module.name``, until the test ends.
 
     ``users`` are the compiled functions of the module that call it: they hold the right version and
-    are compiled again. ``into`` are the modules that have imported the function. A bug that does not
-    fit the source any more is an error.
+    are compiled again. ``into`` are the modules that have imported the function, or one of its users.
+    A bug that does not fit the source any more is an error.
     """
+    _keep_nothing(monkeypatch)
     right = getattr(module, name)
     source = _source(right)
     assert source.count(old) == 1, f"{old!r} occurs {source.count(old)} times in {name}"
     wrong = _rebuilt(module, right, source.replace(old, new))
-    for place in (module, *into):
-        monkeypatch.setattr(place, name, wrong)
+    monkeypatch.setattr(module, name, wrong)
     _rebuild_users(monkeypatch, module, users)
+    for place in into:
+        for each in {name, *users} & vars(place).keys():
+            monkeypatch.setattr(place, each, getattr(module, each))
 
 
 def set_constants(monkeypatch, module, constants, users):
     """Change constants of a module, and compile again the functions that have frozen them."""
+    _keep_nothing(monkeypatch)
     for name, value in constants.items():
         monkeypatch.setattr(module, name, value)
     _rebuild_users(monkeypatch, module, users)

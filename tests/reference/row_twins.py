@@ -80,10 +80,10 @@ def published_scales_twin(X, mask, U, V, d, gamma, noise_variance, address):
             A += (U[i, a] * V[j, a]) ** 2
             B += (others - X[i, j]) * U[i, a] * V[j, a]
         if A == 0.0:
-            d[a] = -math.log(_uniform_at(*address, 0, a)) / gamma[a]
+            d[a] = -math.log(_uniform_at(*address[:3], 0, a)) / gamma[a]
         else:
             sd = math.sqrt(noise_variance / A)
-            d[a] = _truncated_normal_at(*address, 0, a, -B / A, sd, 0.0, math.inf)
+            d[a] = _truncated_normal_at(*address[:3], 0, a, -B / A, sd, 0.0, math.inf)
     return d
 
 
@@ -105,5 +105,5 @@ def ball_rows_twin(X, mask, U, V, d, noise_variance, address):
                 D += d[a] * (others - X[b, j]) * V[j, a]
             rho = math.sqrt(max(0.0, 1.0 - sum(U[i, a] ** 2 for i in range(m) if i != b)))
             mean, sd = (-D / C, math.sqrt(noise_variance / C)) if C > 0.0 else (0.0, math.inf)
-            U[b, a] = _truncated_normal_at(*address, b, a, mean, sd, -rho, rho)
+            U[b, a] = _truncated_normal_at(*address[:3], b, a, mean, sd, -rho, rho)
     return U

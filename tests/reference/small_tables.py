@@ -1,11 +1,13 @@
 """Small tables with holes, and states of the samplers written out from their parts."""
 
+import sys
+
 import numpy as np
 
 from fillrank.data.entries import compress
 from fillrank.draws.streams import chain_key
 from fillrank.kernels.workers import Workers
-from fillrank.samplers.state import Data, Effect, Frame, Options, State
+from fillrank.samplers.state import Data, Effect, Frame, Options, State, full_if_so
 
 PLAIN = Options(row_effects=False, column_effects=False, centres=False)
 EFFECTS = Options(row_effects=True, column_effects=True, centres=False)
@@ -45,6 +47,17 @@ class Table:
         return Table(self.mask.T, self._dtype), self._by_column
 
 
+class FullTable(Table):
+    """A table without holes, whose ``Data`` say so."""
+
+    def __init__(self, shape, dtype=np.float64):
+        super().__init__(np.ones(shape, dtype=bool), dtype)
+
+    def data(self, x):
+        """The cells x, row by row."""
+        return full_if_so(super().data(x))
+
+
 def table_and_values(mask, X, dtype=np.float64):
     """The table of a mask, with the ``Data`` of a full matrix seen through it."""
     table = Table(mask, dtype)
@@ -66,9 +79,9 @@ def make_state(
     )  # fmt: skip
 
 
-def frame_of(options=PLAIN, seed=0, workers=None):
+def frame_of(options=PLAIN, seed=0, workers=None, relaxed_from=sys.maxsize):
     """What stays fixed over a chain, on one thread."""
-    return Frame(options, chain_key(seed, 0), workers or Workers(1))
+    return Frame(options, chain_key(seed, 0), workers or Workers(1), relaxed_from)
 
 
 def random_state(rng, shape, r, dtype=np.float64, **parameters):

@@ -38,7 +38,7 @@ def small_chains(data, n_chains=1, seed=0, rank=2):
     return [
         Chain(
             init(start, np.dtype("float32"), np.random.default_rng([seed, c])),
-            Frame(OPTIONS, chain_key(seed, c), Workers(1)),
+            Frame(OPTIONS, chain_key(seed, c), Workers(1), 5),
         )
         for c in range(n_chains)
     ]

@@ -103,12 +103,12 @@ def test_interrupted_while_recording(monkeypatch):
     count = 0
     singular_values = observed.singular_values
 
-    def interrupted(left, right):
+    def interrupted(*factors_and_centres):
         nonlocal count
         count += 1
         if count > 3:
             raise KeyboardInterrupt
-        return singular_values(left, right)
+        return singular_values(*factors_and_centres)
 
     monkeypatch.setattr(observed, "singular_values", interrupted)
     outcome = go(Plan(20, 5, 5, until_enough=False))

@@ -189,7 +189,7 @@ def test_threads_and_ranges_do_not_change_a_bit(monkeypatch, sweep, options, dty
     for n_threads, n_ranges in [(1, 4), (2, 4), (4, 4), (2, 1), (4, 13)]:
         monkeypatch.setattr(workers_module, "_RANGES_PER_THREAD", n_ranges)
         with Workers(n_threads) as workers:
-            frame = Frame(options, chain_key(4, 0), workers)
+            frame = Frame(options, chain_key(4, 0), workers, 2)
             *_, last = _chain(sweep, state, data, frame, 5)
         outcomes.append(last)
     first, *others = outcomes
@@ -202,6 +202,6 @@ def test_chains_differ():
     """Another seed or another chain gives other draws."""
     data, _, _, state = _problem()
     keys = [chain_key(0, 0), chain_key(0, 1), chain_key(1, 0)]
-    drawn = [gasr.sweep(state, data, Frame(PLAIN, key, Workers(1)))[0].left for key in keys]
+    drawn = [gasr.sweep(state, data, Frame(PLAIN, key, Workers(1), 0))[0].left for key in keys]
     assert not np.any(drawn[0] == drawn[1], where=[True] * 3 + [False] * 2)
     assert not np.any(drawn[0] == drawn[2], where=[True] * 3 + [False] * 2)

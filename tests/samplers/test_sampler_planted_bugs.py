@@ -11,7 +11,7 @@ import pytest
 
 import fillrank.kernels.gaussian_rows
 import fillrank.kernels.published
-from fillrank.samplers import gasr, gasr_published
+from fillrank.samplers import gasr, gasr_published, rows
 from reference import conditionals, geweke_cases
 from reference.geweke import worst
 from reference.planted import plant
@@ -36,7 +36,15 @@ class Bug(NamedTuple):
 
 
 def _in_rows_kernel(old, new):
-    return Bug(rows_kernel, "gaussian_rows", old, new, into=(gasr,))
+    return Bug(rows_kernel, "gaussian_rows", old, new, into=(rows,))
+
+
+def _in_rows_draw(old, new):
+    return Bug(rows_kernel, "_draw", old, new, users=("gaussian_rows",), into=(rows,))
+
+
+def _in_moves(old, new):
+    return Bug(rows_kernel, "_moves", old, new, users=("gaussian_rows",), into=(rows,))
 
 
 def _in_ball_rows(old, new):
@@ -97,11 +105,14 @@ MIXTURE = {
     "d from its proposal": _d("log_accept = -gamma * (d - rho)", "log_accept = 0.0"),
     "tau of shape m/2": _tau("0.5 * (m - 1)", "0.5 * m"),
     "tau is the precision": Bug(gasr, "_prior", "2.0 * tau", "tau"),
-    "noise forgotten in the draw": _in_rows_kernel("sqrt(noise_variance / P)", "sqrt(1.0 / P)"),
-    "noise forgotten in the prior": _in_rows_kernel(
-        "noise_variance * prior.precision[p]", "prior.precision[p]"
+    "noise forgotten in the draw": _in_moves("(1.0 - a * a) * noise_variance", "1.0 - a * a"),
+    "noise forgotten in the prior": _in_moves("noise_variance * prior", "prior"),
+    "relaxed draws of full variance": _in_moves("(1.0 - a * a)", "1.0"),
+    "relaxed, and the prior at full strength": _in_rows_draw("* moves.gain * share", "* share"),
+    "stale residual": _in_rows_kernel(
+        "steps = (own.dtype.type(old - own[i, k]), none)", "steps = (none, none)"
     ),
-    "stale residual": _in_rows_kernel("own.dtype.type(old - own[i, k])", "own.dtype.type(0)"),
+    "the second of a pair stale": _in_rows_kernel("s_1 += steps[0] * c_01", "pass"),
     "columns with the normals of the rows": Bug(
         gasr, "sweep", "streams.COLUMNS", "streams.ROWS"
     ),
@@ -123,6 +134,8 @@ MIXTURE = {
         "tau is the precision",
         "noise forgotten in the draw",
         "stale residual",
+        "the second of a pair stale",
+        "relaxed draws of full variance",
         "columns with the normals of the rows",
         "columns with the scalars of the rows",
         "d of the columns lost",
@@ -139,9 +152,10 @@ EFFECTS = {
     "sd for variance": Bug(
         gasr, "_prior", "1.0 / side.effect.variance", "side.effect.variance ** -0.5"
     ),
-    "sign of the prior mean": _in_rows_kernel(
-        "shrink * prior.mean[p]", "-shrink * prior.mean[p]"
+    "the step of a pair's second forgotten": _in_rows_kernel(
+        "steps = (steps[0], own.dtype.type(old - own[i, k]))", "pass"
     ),
+    "sign of the prior mean": _in_moves("shrink * prior.mean", "-shrink * prior.mean"),
 }  # fmt: skip
 
 

@@ -1,13 +1,16 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.sparse.linalg import svds
 from threadpoolctl import threadpool_limits
 
 import fillrank as fr
-from fillrank.data.entries import Entries
 from fillrank.data.standard import standardise
+from fillrank.kernels.products import effect_sums
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.state import Data, Effect, Options
+from fillrank.solvers import spectral_start as solver
 from fillrank.solvers.effects import shrunken_means
 from fillrank.solvers.spectral_start import (
     _SHRINK,
@@ -60,12 +63,12 @@ def low_rank(m, n, rank, noise, seed=0, missing=0.0):
 def test_effects_are_posterior_means():
     """Against the joint Gaussian of effects and values, row by row; the third row is empty."""
     values = np.array([1.0, 2.0, 0.5, -1.0, 3.0, 2.0])
-    entries = Entries(np.array([0, 3, 5, 5, 6]), np.array([0, 1, 2, 0, 3, 1]), values)
+    pointers = np.array([0, 3, 5, 5, 6])
     noise, law = 0.7, Effect(0.4, 0.3)
-    effects, new = shrunken_means(entries, noise, law)
+    effects, new = shrunken_means(np.diff(pointers), np.array([3.5, 2.0, 0.0, 2.0]), noise, law)
     variances = []
     for i in range(4):
-        x = values[entries.pointers[i] : entries.pointers[i + 1]]
+        x = values[pointers[i] : pointers[i + 1]]
         covariance = law.variance + noise * np.eye(x.size)
         gain = np.linalg.solve(covariance, np.full(x.size, law.variance)) if x.size else x
         assert effects[i] == pytest.approx(law.mean + gain @ (x - law.mean))
@@ -80,7 +83,8 @@ def test_empty_rows_have_the_mean(empty):
     X = np.arange(16.0).reshape(4, 4)
     X[empty] = np.nan
     data = data_of(X)
-    effects, _ = shrunken_means(data.rows, 0.1, Effect(0.25, 0.5))
+    sums, _ = effect_sums(data.rows, np.zeros(4), np.zeros(4), Workers(1))
+    effects, _ = shrunken_means(np.diff(data.rows.pointers), sums, 0.1, Effect(0.25, 0.5))
     full = np.setdiff1d(np.arange(4), empty)
     assert (effects[empty] == 0.25).all()
     expected = (np.nansum(dense_of(data)[full], axis=1) / 0.1 + 0.25 / 0.5) / (4 / 0.1 + 1 / 0.5)
@@ -212,6 +216,48 @@ def test_the_number_of_threads_does_not_change_a_bit():
     for other in starts[1:]:
         for got, expected in zip(other, starts[0], strict=True):
             np.testing.assert_array_equal(got, expected)
+
+
+def test_a_transposed_table_has_the_transposed_start():
+    """The longer side is worked by row, whichever it is."""
+    X, _ = low_rank(150, 120, 3, 0.3, missing=0.2)
+    tall, wide = (start_of(data_of(Y, "float32")) for Y in (X, X.T))
+    np.testing.assert_array_equal(tall.U, wide.V)
+    np.testing.assert_array_equal(tall.V, wide.U)
+    np.testing.assert_array_equal(tall.s, wide.s)
+    assert tall.noise_variance == wide.noise_variance
+
+
+def test_nothing_is_stored_for_every_entry():
+    """Beside the factors: less than a byte an entry, where a residual would take four."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((3000, 2)) @ rng.standard_normal((2, 1000))
+    data = data_of(Z + 0.3 * rng.standard_normal(Z.shape), "float32")
+    start_of(data_of(Z[:30, :20], "float32"), BOTH, max_rank=2)  # compiles
+    tracemalloc.start()
+    start = start_of(data, BOTH, max_rank=2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert start.s.size == 2
+    assert peak < data.n_entries
+
+
+def test_ending_early_changes_nothing(monkeypatch):
+    X, _ = low_rank(100, 80, 8, 2.0)
+    data = data_of(X)
+    early = start_of(data, BOTH)
+    n_steps = []
+    step = solver._step
+    monkeypatch.setattr(solver, "_step", lambda *args: n_steps.append(1) or step(*args))
+    start_of(data, BOTH)
+    assert len(n_steps) < solver._STEPS
+    monkeypatch.setattr(solver, "_SETTLED", 0.0)
+    late = start_of(data, BOTH)
+    np.testing.assert_allclose(early.s, late.s, rtol=1e-5)
+    np.testing.assert_allclose(
+        (early.U * early.s) @ early.V.T, (late.U * late.s) @ late.V.T, atol=1e-3
+    )
+    assert early.noise_variance == pytest.approx(late.noise_variance, rel=1e-5)
 
 
 # The level of detection

@@ -39,7 +39,7 @@ from numba import njit
 
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import seek, start_stream, uniform
-from fillrank.kernels.gaussian_rows import REASSOCIATE, add_multiple, gather, longest_row
+from fillrank.kernels.tiles import REASSOCIATE, add_multiple, gather, longest_row
 
 
 class Features(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from fillrank.data.entries import Entries
-from fillrank.kernels.gaussian_rows import REASSOCIATE
+from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.kernels.workers import Workers
 
 _MOST_NEWTON_STEPS = 100

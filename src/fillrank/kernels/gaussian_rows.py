@@ -9,6 +9,11 @@ A row is worked in cache: its columns' factors are gathered once into a tile, co
 and the residual lives only as long as the row. Cost O(n_i K) a row, nothing stored per entry. Rows do
 not touch each other and every draw is addressed by row and component, so that any partition of the
 rows gives the same bits.
+
+Where the time goes, and what is done about it: factors come by lines of columns and are needed by
+components, so blocks of eight by eight are turned in registers; lines that will be needed are asked for
+ahead; a tile is padded by zeros to whole vectors; and components are drawn in pairs, so that a pass
+over the tile takes the step of the last pair and all sums of the next.
 """
 
 import math
@@ -19,97 +24,246 @@ from numba import njit
 
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
+from fillrank.kernels.lanes import (
+    LANES,
+    add,
+    load,
+    multiply_add,
+    prefetch,
+    spread,
+    spread_from,
+    store,
+    total,
+    transpose,
+)
+from fillrank.kernels.tiles import longest_row
 
-# Sums may be taken in any order, so that they can be vectorised; NaN and infinity keep their meaning.
-REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
+# How many entries ahead factors are asked for, and how many bytes come at once.
+_AHEAD = 32
+_LINE = 64
 
 
 class Prior(NamedTuple):
-    """Independent Gaussian priors of the free coefficients: index k, mean and precision."""
+    """The free coefficients: their indices k, and their priors N(mean_k, 1/precision_k).
+
+    ``relaxation`` a in (-1, 1) says how they are drawn: a coefficient c whose law given all else is
+    N(mu, s2) becomes mu + a (c - mu) + sqrt(1 - a^2) s2^(1/2) z. That leaves the law as it is (Adler
+    1981). At 0 it is a fresh draw; below 0 it goes to the other side of mu, and averages of such draws
+    have less error.
+    """
 
     free: np.ndarray
     mean: np.ndarray
     precision: np.ndarray
+    relaxation: float = 0.0
 
 
 class Address(NamedTuple):
-    """Where in the random streams a half-sweep draws."""
+    """Where in the random streams a half-sweep draws; ``first_row`` is that of a part of the rows."""
 
     key: np.uint64
     sweep: int
     purpose: int
+    first_row: int = 0
+
+
+def lined_up(factors: np.ndarray) -> np.ndarray:
+    """A copy for `gaussian_rows`: lines of whole vectors that begin where a cache line does.
+
+    Behind them is a line of zeros, for the entries that fill up a row's last vector.
+    """
+    n, K = factors.shape
+    width = -(-K // LANES) * LANES
+    room = np.zeros((n + 1) * width + _LINE // factors.itemsize, dtype=factors.dtype)
+    first = -room.ctypes.data % _LINE // factors.itemsize
+    out = room[first : first + (n + 1) * width].reshape(n + 1, width)
+    out[:n, :K] = factors
+    return out
 
 
 @njit
-def longest_row(pointers, start, stop):
-    """The largest number of entries in one of the rows."""
-    longest = 0
-    for i in range(start, stop):
-        longest = max(longest, pointers[i + 1] - pointers[i])
-    return longest
+def _put(tile, at, factor, minus, k, e):
+    """Store a factor of eight columns; e - c_k f_k."""
+    store(tile, at, factor)
+    return multiply_add(spread_from(minus, k), factor, e)
 
 
-@njit(fastmath=REASSOCIATE)
-def gather(indices, values, coefficients, other, tile, residual):
-    """Copy the factors of a row's columns into ``tile`` (by component), with the row's residual."""
-    for t in range(indices.size):
-        j = indices[t]
-        e = values[t]
-        for k in range(coefficients.size):
-            f = other[j, k]
-            tile[k, t] = f
-            e -= coefficients[k] * f
-        residual[t] = e
+@njit
+def _gather_block(other, j, minus, tile, at, stride, e):
+    """Turn the factors of eight columns j into the tile; e - c . f."""
+    nothing = spread(other.dtype.type(0))
+    for k in range(0, other.shape[1], LANES):
+        f = transpose(
+            (
+                load(other, (j[0], k)),
+                load(other, (j[1], k)),
+                load(other, (j[2], k)),
+                load(other, (j[3], k)),
+                load(other, (j[4], k)),
+                load(other, (j[5], k)),
+                load(other, (j[6], k)),
+                load(other, (j[7], k)),
+            )
+        )
+        # By two chains that do not wait for e, nor for each other.
+        one, two = nothing, nothing
+        one = _put(tile, at, f[0], minus, k, one)
+        two = _put(tile, at + stride, f[1], minus, k + 1, two)
+        one = _put(tile, at + 2 * stride, f[2], minus, k + 2, one)
+        two = _put(tile, at + 3 * stride, f[3], minus, k + 3, two)
+        one = _put(tile, at + 4 * stride, f[4], minus, k + 4, one)
+        two = _put(tile, at + 5 * stride, f[5], minus, k + 5, two)
+        one = _put(tile, at + 6 * stride, f[6], minus, k + 6, one)
+        two = _put(tile, at + 7 * stride, f[7], minus, k + 7, two)
+        e = add(e, add(one, two))
+        at += LANES * stride
+    return e
 
 
-@njit(fastmath=REASSOCIATE)
-def square_and_product(factor, residual, n):
-    """(sum f^2, sum f e) over the first n entries."""
-    c = factor.dtype.type(0)
-    s = factor.dtype.type(0)
-    for t in range(n):
-        c += factor[t] * factor[t]
-        s += factor[t] * residual[t]
-    return c, s
+@njit
+def _column(indices, t, zeros):
+    """The column of entry t; beyond the last one, the line of zeros."""
+    return indices[t] if t < indices.size else zeros
 
 
-@njit(fastmath=REASSOCIATE)
-def add_multiple(residual, step, factor, n):
-    """residual += step * factor over the first n entries."""
-    for t in range(n):
-        residual[t] += step * factor[t]
+@njit
+def _gather(indices, minus, other, tile, stride, residual):
+    """Fill the tile with the factors of a row's columns; residual += minus . f, for ``minus`` = -c.
+
+    Factor k of the columns is tile[k * stride:], with zeros after the last up to a whole vector.
+    """
+    zeros = np.int32(other.shape[0] - 1)
+    for t in range(0, indices.size, LANES):
+        for u in range(t + _AHEAD, min(t + _AHEAD + LANES, indices.size)):
+            for k in range(0, other.shape[1], _LINE // other.itemsize):
+                prefetch(other, (indices[u], k))
+        j = (
+            _column(indices, t, zeros),
+            _column(indices, t + 1, zeros),
+            _column(indices, t + 2, zeros),
+            _column(indices, t + 3, zeros),
+            _column(indices, t + 4, zeros),
+            _column(indices, t + 5, zeros),
+            _column(indices, t + 6, zeros),
+            _column(indices, t + 7, zeros),
+        )
+        e = _gather_block(other, j, minus, tile, t, stride, load(residual, t))
+        store(residual, t, e)
+
+
+@njit
+def _pass(tile, residual, n, before, steps, now):
+    """Take the last pair's steps; then (s_0, s_1, c_00, c_01, c_11) of the pair ``now``.
+
+    s_k = sum f_k e with the new residual e, and c_kl = sum f_k f_l. A pair is where its factors begin.
+    """
+    nothing = spread(residual.dtype.type(0))
+    s_0, s_1, c_00, c_01, c_11 = nothing, nothing, nothing, nothing, nothing
+    step_0, step_1 = spread(steps[0]), spread(steps[1])
+    for t in range(0, n, LANES):
+        e = multiply_add(step_0, load(tile, before[0] + t), load(residual, t))
+        e = multiply_add(step_1, load(tile, before[1] + t), e)
+        store(residual, t, e)
+        f_0, f_1 = load(tile, now[0] + t), load(tile, now[1] + t)
+        s_0 = multiply_add(f_0, e, s_0)
+        s_1 = multiply_add(f_1, e, s_1)
+        c_00 = multiply_add(f_0, f_0, c_00)
+        c_01 = multiply_add(f_0, f_1, c_01)
+        c_11 = multiply_add(f_1, f_1, c_11)
+    return total(s_0), total(s_1), total(c_00), total(c_01), total(c_11)
+
+
+@njit
+def _last_pass(tile, residual, n, before, steps):
+    """Take the last pair's steps; then sum e^2."""
+    square = spread(residual.dtype.type(0))
+    step_0, step_1 = spread(steps[0]), spread(steps[1])
+    for t in range(0, n, LANES):
+        e = multiply_add(step_0, load(tile, before[0] + t), load(residual, t))
+        e = multiply_add(step_1, load(tile, before[1] + t), e)
+        square = multiply_add(e, e, square)
+    return total(square)
+
+
+class _Moves(NamedTuple):
+    """What the draws of all rows share, for the noise variance s2 and the relaxation a.
+
+    shrink = s2 precision, pull = shrink mean, gain = 1 - a, variance = (1 - a^2) s2.
+    """
+
+    shrink: np.ndarray
+    pull: np.ndarray
+    gain: float
+    variance: float
+
+
+@njit
+def _moves(prior, noise_variance):
+    shrink = noise_variance * prior.precision
+    a = prior.relaxation
+    return _Moves(shrink, shrink * prior.mean, 1.0 - a, (1.0 - a * a) * noise_variance)
+
+
+@njit
+def _draw(c, s, old, z, moves, p):
+    """Coefficient p given the others: mu = old + (s + pull - shrink old)/P and s2/P, P = c + shrink."""
+    share = 1.0 / (c + moves.shrink[p])
+    # s comes last in a pass: what does not wait for it is put together before.
+    known = (moves.pull[p] - moves.shrink[p] * old) * moves.gain * share
+    known += old + math.sqrt(moves.variance * share) * z
+    return s * (moves.gain * share) + known
 
 
 @njit(nogil=True, cache=True)
 def gaussian_rows(entries, own, other, prior, noise_variance, address, squares, start, stop):
     """Draw the free coefficients of the rows start to stop, in place.
 
-    With everything else fixed, coefficient k of a row has precision P/s2 and mean
-    (s + c old + s2 prior precision * prior mean) / P, where c = sum f_jk^2, s = sum f_jk e_j,
-    P = c + s2 * prior precision and s2 is the noise variance. ``squares[i]`` takes the sum of the
+    ``other`` must be `lined_up`. With everything else fixed, coefficient k of a row is Gaussian with
+    c = sum f_jk^2 and s = sum f_jk e_j (`_draw`). Of a pair, the second sees the first one's step
+    through c_01: the draws are those of one after the other. ``squares[i]`` takes the sum of the
     squared residuals after the draw.
     """
-    width = own.shape[1]
-    longest = longest_row(entries.pointers, start, stop)
-    tile = np.empty((width, longest), dtype=own.dtype)
-    residual = np.empty(longest, dtype=own.dtype)
-    bits = np.empty(prior.free.size, dtype=np.uint64)
+    room = (longest_row(entries.pointers, start, stop) // LANES + 2) * LANES
+    tile = np.empty(room * other.shape[1], dtype=own.dtype)
+    residual = np.zeros(room, dtype=own.dtype)
+    minus = np.zeros(other.shape[1], dtype=own.dtype)
+    n_free = prior.free.size
+    bits = np.empty(n_free, dtype=np.uint64)
+    normals = np.empty(n_free)
     stream = start_stream(address.key, address.sweep, address.purpose)
+    moves = _moves(prior, noise_variance)
+    none = own.dtype.type(0)
     for i in range(start, stop):
         first, last = entries.pointers[i], entries.pointers[i + 1]
-        n = last - first
-        gather(
-            entries.indices[first:last], entries.values[first:last], own[i], other, tile, residual
-        )
-        row_bits(stream, i, bits)
-        for p in range(prior.free.size):
+        n = -(-(last - first) // LANES) * LANES
+        stride = (
+            n | LANES
+        )  # an odd number of vectors: no two factors fall on the same part of the cache
+        for k in range(own.shape[1]):
+            minus[k] = -own[i, k]
+        for t in range(last - first):
+            residual[t] = entries.values[first + t]
+        for t in range(last - first, n):
+            residual[t] = none
+        _gather(entries.indices[first:last], minus, other, tile, stride, residual)
+        at_row = address.first_row + i
+        row_bits(stream, at_row, bits)
+        for p in range(n_free):
+            normals[p] = normal_from_bits(bits[p], stream, at_row, p)
+        before, steps = (0, 0), (none, none)
+        for p in range(0, n_free, 2):
+            q = min(p + 1, n_free - 1)  # of an odd number, the last one's partner is itself
+            now = (prior.free[p] * stride, prior.free[q] * stride)
+            s_0, s_1, c_00, c_01, c_11 = _pass(tile, residual, n, before, steps, now)
             k = prior.free[p]
-            c, s = square_and_product(tile[k], residual, n)
             old = float(own[i, k])
-            shrink = noise_variance * prior.precision[p]
-            P = c + shrink
-            new = (s + c * old + shrink * prior.mean[p]) / P
-            new += math.sqrt(noise_variance / P) * normal_from_bits(bits[p], stream, i, p)
-            own[i, k] = new
-            add_multiple(residual, own.dtype.type(old - own[i, k]), tile[k], n)
-        squares[i] = square_and_product(residual, residual, n)[0]
+            own[i, k] = _draw(c_00, s_0, old, normals[p], moves, p)
+            steps = (own.dtype.type(old - own[i, k]), none)
+            if q > p:
+                k = prior.free[q]
+                old = float(own[i, k])
+                s_1 += steps[0] * c_01
+                own[i, k] = _draw(c_11, s_1, old, normals[q], moves, q)
+                steps = (steps[0], own.dtype.type(old - own[i, k]))
+            before = now
+        squares[i] = _last_pass(tile, residual, n, before, steps)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from fillrank.kernels.gaussian_rows import REASSOCIATE
+from fillrank.kernels.tiles import REASSOCIATE
 
 
 class Corners(NamedTuple):

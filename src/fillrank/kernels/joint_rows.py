@@ -27,7 +27,7 @@ from numba import njit
 
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
-from fillrank.kernels.gaussian_rows import REASSOCIATE
+from fillrank.kernels.tiles import REASSOCIATE
 
 # Entries gathered at a time: the tile stays in cache, and float32 sums are short.
 _CHUNK = 256

@@ -19,8 +19,8 @@ import numpy as np
 from numba import njit
 
 from fillrank.data.entries import Entries
-from fillrank.kernels.gaussian_rows import REASSOCIATE
 from fillrank.kernels.ordinal import Scorer
+from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.kernels.workers import Workers
 
 

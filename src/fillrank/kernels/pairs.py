@@ -4,17 +4,34 @@ import math
 
 from numba import njit
 
-from fillrank.kernels.gaussian_rows import REASSOCIATE
+from fillrank.kernels.tiles import REASSOCIATE
 
 
-@njit(nogil=True, cache=True, fastmath=REASSOCIATE)
+@njit(fastmath=REASSOCIATE)
+def _pair_value(left, right, i, j):
+    total = left.dtype.type(0)
+    for k in range(left.shape[1]):
+        total += left[i, k] * right[j, k]
+    return total
+
+
+@njit(nogil=True, cache=True)
 def pair_values(left, right, rows, columns, out):
     """out_p = sum_k left[rows_p, k] right[columns_p, k]."""
     for p in range(rows.size):
-        total = left.dtype.type(0)
-        for k in range(left.shape[1]):
-            total += left[rows[p], k] * right[columns[p], k]
-        out[p] = total
+        out[p] = _pair_value(left, right, rows[p], columns[p])
+
+
+@njit(nogil=True, cache=True)
+def restored_pair_values(left, right, rows, columns, units, out):
+    """The same as location + scale * value, between low and high: in one pass.
+
+    Without fast mathematics, so that it has the bits of an array that is scaled afterwards.
+    """
+    location, scale, low, high = units
+    for p in range(rows.size):
+        value = location + scale * _pair_value(left, right, rows[p], columns[p])
+        out[p] = min(max(value, low), high)
 
 
 @njit

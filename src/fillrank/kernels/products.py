@@ -1,15 +1,39 @@
 """Products of the observed entries with factors: what the spectral methods are made of.
 
 The matrix is seen by rows (``Entries``), the factors are blocks with one line per row or column. The
-product with the transpose is the same function on the entries gathered by column.
+product with the transpose is the same function on the entries gathered by column; or, where the residual
+is not to be kept, comes from the same pass (``residual_products``).
 """
+
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from fillrank.data.entries import Entries
-from fillrank.kernels.gaussian_rows import REASSOCIATE
+from fillrank.kernels.lanes import prefetch
+from fillrank.kernels.remote import Remote
+from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.kernels.workers import Workers
+
+# Sums over rows for every column are made in shares of the rows, each with a block of its own. Their
+# number depends on the table alone, so that the bits do not depend on the threads; all shares together
+# take about as much memory as a block of the rows, and more than the largest number brings nothing.
+_FEWEST_SHARES, _MOST_SHARES = 4, 16
+# How many entries ahead memory is asked for, and how many float32 numbers come at once.
+_AHEAD, _CACHE_LINE = 8, 16
+
+
+class Fitted(NamedTuple):
+    """Two matrices Z = left diag(scale) right^T, that differ in the scales of their factors alone.
+
+    ``left`` (m, K) and ``right`` (n, K) have one line per row and per column, ``scales`` is (2, K).
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    scales: np.ndarray
 
 
 @njit(nogil=True, cache=True, fastmath=REASSOCIATE)
@@ -33,6 +57,84 @@ def _product_rows(entries, block, out, start, stop):
                 out[i, k] += x * block[j, k]
 
 
+@njit
+def _ask_ahead(indices, t, block):
+    """Have the line of ``block`` fetched that a later entry looks up: no processor can guess it.
+
+    With the block as the first argument numba would count references to it for every entry, which
+    takes longer than the sums.
+    """
+    if t + _AHEAD < indices.size:
+        j = indices[t + _AHEAD]
+        for k in range(0, block.shape[1], _CACHE_LINE):
+            prefetch(block, (j, k))
+
+
+@njit(fastmath=REASSOCIATE)
+def _row_residual(indices, values, first, second, other, out):
+    """The residual of a row under the first of two fits, and the sums of its squares under both."""
+    first_square = second_square = 0.0
+    for t in range(indices.size):
+        _ask_ahead(indices, t, other)
+        j = indices[t]
+        e = f = values[t]
+        for k in range(first.size):
+            e -= first[k] * other[j, k]
+            f -= second[k] * other[j, k]
+        out[t] = e
+        first_square += float(e) * float(e)
+        second_square += float(f) * float(f)
+    return first_square, second_square
+
+
+@njit
+def _add_lines(indices, weights, block, out):
+    """out += sum_t weights_t block[indices_t]."""
+    for t in range(indices.size):
+        _ask_ahead(indices, t, block)
+        j, x = indices[t], weights[t]
+        for k in range(out.size):
+            out[k] += x * block[j, k]
+
+
+@njit
+def _add_to_lines(indices, weights, line, out):
+    """out[indices_t] += weights_t line."""
+    for t in range(indices.size):
+        _ask_ahead(indices, t, out)
+        j, x = indices[t], weights[t]
+        for k in range(line.size):
+            out[j, k] += x * line[k]
+
+
+@njit(nogil=True, cache=True)
+def _residual_products_rows(entries, fitted, block, out, back, squares, rows):
+    """What ``residual_products`` does, for a range of rows; ``back`` takes its part of E^T out."""
+    first, second = np.empty_like(fitted.scales[0]), np.empty_like(fitted.scales[1])
+    e = np.empty(longest_row(entries.pointers, *rows), dtype=out.dtype)
+    for i in range(*rows):
+        a, b = entries.pointers[i], entries.pointers[i + 1]
+        indices = entries.indices[a:b]
+        for k in range(first.size):
+            first[k] = fitted.scales[0, k] * fitted.left[i, k]
+            second[k] = fitted.scales[1, k] * fitted.left[i, k]
+        square = _row_residual(indices, entries.values[a:b], first, second, fitted.right, e)
+        squares[i, 0], squares[i, 1] = square
+        _add_lines(indices, e, block, out[i])
+        _add_to_lines(indices, e, out[i], back)
+
+
+@njit(nogil=True, cache=True, fastmath=REASSOCIATE)
+def _effect_sums_rows(entries, own, other, sums, squares, start, stop):
+    for i in range(start, stop):
+        total = square = 0.0
+        for t in range(entries.pointers[i], entries.pointers[i + 1]):
+            e = entries.values[t] - other[entries.indices[t]]
+            total += e
+            square += (e - own[i]) * (e - own[i])
+        sums[i], squares[i] = total, square
+
+
 def residual(entries: Entries, left: np.ndarray, right: np.ndarray, workers: Workers) -> Entries:
     """P_Omega(X - L R^T), as entries."""
     out = np.empty_like(entries.values)
@@ -49,3 +151,77 @@ def product(entries: Entries, block: np.ndarray, workers: Workers) -> np.ndarray
         lambda start, stop: _product_rows(entries, block, out, start, stop), entries.pointers
     )
     return out
+
+
+def share_bounds(pointers: np.ndarray, n_columns: int) -> np.ndarray:
+    """The rows at which the shares of a table begin, and the number of rows."""
+    m = pointers.size - 1
+    n_shares = min(max(m // n_columns, _FEWEST_SHARES), _MOST_SHARES)
+    shares = np.linspace(0, pointers[-1], n_shares + 1)
+    bounds = np.searchsorted(pointers, shares).clip(0, m)
+    bounds[0], bounds[-1] = 0, m
+    return bounds
+
+
+def add_products(
+    entries: Entries, fitted: Fitted, block: np.ndarray, out: np.ndarray, back: np.ndarray
+) -> np.ndarray:
+    """What `residual_products` does, for rows that belong to one share.
+
+    E B is added to ``out``, and E^T times the result to ``back``.
+
+    Returns
+    -------
+    ndarray
+        The sums of squares of both residuals, by row.
+    """
+    squares = np.empty((out.shape[0], 2))
+    _residual_products_rows(entries, fitted, block, out, back, squares, (0, out.shape[0]))
+    return squares
+
+
+def residual_products(
+    entries: Entries | Remote, fitted: Fitted, block: np.ndarray, out: np.ndarray, workers: Workers
+) -> tuple[np.ndarray, np.ndarray]:
+    """Add E B to ``out``; give E^T times the result, and the sums of squares of both residuals.
+
+    E = P_Omega(X - Z) for the first of the two fits, and B has one line per column of X. One pass over
+    the entries, a row at a time: the residual lives as long as its row. With more rows than columns,
+    all that is looked up by column is small enough for a cache.
+    """
+    if isinstance(entries, Remote):
+        total, squares = entries.residual_products(fitted, block, out)
+        return total, squares.sum(axis=0)
+    bounds = share_bounds(entries.pointers, block.shape[0])
+    back = np.zeros((bounds.size - 1, *block.shape), dtype=block.dtype)
+    squares = np.empty((out.shape[0], 2))
+
+    def work(start: int, stop: int) -> None:
+        for share, rows in enumerate(pairwise(bounds[start : stop + 1].tolist()), start):
+            _residual_products_rows(entries, fitted, block, out, back[share], squares, rows)
+
+    workers.for_rows(work, entries.pointers[bounds])
+    return back.sum(axis=0), squares.sum(axis=0)
+
+
+def effect_sums(
+    entries: Entries | Remote, own: np.ndarray, other: np.ndarray, workers: Workers
+) -> tuple[np.ndarray, float]:
+    """(sum_j x_ij - other_j for each row i, sum_ij (x_ij - own_i - other_j)^2)."""
+    if isinstance(entries, Remote):
+        sums, squares = entries.effect_sums(own, other)
+    else:
+        sums, squares = effect_sums_by_row(entries, own, other, workers)
+    return sums, float(squares.sum())
+
+
+def effect_sums_by_row(
+    entries: Entries, own: np.ndarray, other: np.ndarray, workers: Workers
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same with the squares of each row."""
+    sums, squares = np.empty(own.size), np.empty(own.size)
+    workers.for_rows(
+        lambda start, stop: _effect_sums_rows(entries, own, other, sums, squares, start, stop),
+        entries.pointers,
+    )
+    return sums, squares

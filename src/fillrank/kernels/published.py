@@ -12,7 +12,7 @@ from numba import njit
 
 from fillrank.draws.streams import seek, start_stream, uniform
 from fillrank.draws.truncated_normal import truncated_normal
-from fillrank.kernels.gaussian_rows import (
+from fillrank.kernels.tiles import (
     REASSOCIATE,
     add_multiple,
     gather,

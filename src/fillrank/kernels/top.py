@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from fillrank.kernels.gaussian_rows import REASSOCIATE
+from fillrank.kernels.tiles import REASSOCIATE
 
 # Rows that take their turns on a column while its factors are in cache.
 _ROWS_AT_ONCE = 8

@@ -7,8 +7,12 @@ of handing out ranges of rows; which thread takes which range does not change a 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 
 # Ranges per thread: enough to even out rows of different cost, few enough to cost nothing themselves.
 _RANGES_PER_THREAD = 8
@@ -34,6 +38,14 @@ class Workers:
         ranges = [(a, b) for a, b in pairwise(bounds) if a < b]
         for future in [self._pool.submit(work, a, b) for a, b in ranges]:
             future.result()
+
+    def both(self, one: Callable[[], _A], other: Callable[[], _B], size: int) -> tuple[_A, _B]:
+        """The results of two calls; side by side if there are as many as ``size`` things to work on."""
+        if self._pool is None or size < _SMALLEST_SHARE:
+            return one(), other()
+        first = self._pool.submit(one)
+        second = other()
+        return first.result(), second
 
     def close(self) -> None:
         """End the threads."""

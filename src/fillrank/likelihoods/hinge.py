@@ -39,9 +39,9 @@ from numba import njit
 from fillrank.draws.inverse_gaussian import inverse_gaussian
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import AUGMENTATION, THRESHOLDS, seek, start_stream
-from fillrank.kernels.gaussian_rows import longest_row
 from fillrank.kernels.max_margin import direction_of
 from fillrank.kernels.ordinal import score_at
+from fillrank.kernels.tiles import longest_row
 
 
 class Hinge(NamedTuple):

@@ -28,7 +28,8 @@ from fillrank.data.entries import Entries
 from fillrank.draws import streams
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import chain_key, row_bits, start_stream
-from fillrank.kernels.gaussian_rows import REASSOCIATE, Address, longest_row
+from fillrank.kernels.gaussian_rows import Address
+from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.kernels.workers import Workers
 from fillrank.posterior.posterior import Posterior
 from fillrank.samplers.draw import Draw

@@ -15,7 +15,8 @@ Rows can be drawn in two ways, both exact. *Jointly*: each from its Gaussian, by
 decomposition, O(n_i D^2 + D^3). *Entry by entry*, O(n_i D), with the kernel of GASR: in a basis in which
 Lambda and the average Gram matrix of the other side are both diagonal, so that the entries of a row
 are nearly independent, and drawing them one by one loses next to nothing. The basis depends only on
-what a half-sweep conditions on.
+what a half-sweep conditions on. A table without holes has its rows drawn jointly in any case: they
+share one Cholesky decomposition.
 """
 
 import math
@@ -31,12 +32,14 @@ from fillrank.draws.gamma import gamma as draw_gamma
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import seek, start_stream
 from fillrank.draws.wishart import wishart_root
-from fillrank.kernels.gaussian_rows import Address, Prior, gaussian_rows
-from fillrank.kernels.joint_rows import JointPrior, joint_rows
+from fillrank.kernels.dense_rows import Dense
+from fillrank.kernels.gaussian_rows import Address, Prior
+from fillrank.kernels.joint_rows import JointPrior
 from fillrank.kernels.spectrum import singular_values
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.draw import Draw
-from fillrank.samplers.state import SMALLEST_NOISE, Data, Start
+from fillrank.samplers.rows import draw_rows
+from fillrank.samplers.state import SMALLEST_NOISE, Data, FullData, Start
 
 # Small random factors. Beside a guess, those that it lacks start smaller yet.
 _FIRST_SD, _SPARE_SD = 0.1, 0.01
@@ -156,7 +159,7 @@ def _draw_precision(address, shape, rate):
 class Half(NamedTuple):
     """One side of the table, as a half-sweep sees it."""
 
-    entries: Entries
+    values: Entries | Dense
     own: np.ndarray
     other: np.ndarray
     law: Law
@@ -164,17 +167,10 @@ class Half(NamedTuple):
 
 
 def _draw_jointly(half: Half, noise_variance: float, address: Address, workers: Workers):
-    entries, own, other, law, _ = half
+    values, own, other, law, _ = half
     own = own.copy()
-    squares = np.empty(own.shape[0])
-    weights = np.broadcast_to(own.dtype.type(1.0 / noise_variance), entries.values.size)
     prior = JointPrior(law.mean, law.T @ law.T.T)
-
-    def work(start: int, stop: int) -> None:
-        joint_rows(entries, weights, own, other, prior, address, squares, start, stop)
-
-    workers.for_rows(work, entries.pointers)
-    return own, noise_variance * float(squares.sum())
+    return own, draw_rows(values, own, other, prior, noise_variance, address, workers)
 
 
 def common_basis(half: Half) -> tuple[np.ndarray, np.ndarray]:
@@ -190,37 +186,30 @@ def common_basis(half: Half) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _draw_entries(half: Half, noise_variance: float, address: Address, workers: Workers):
-    entries, own, other, law, _ = half
+    values, own, other, law, _ = half
     B, inverse = common_basis(half)
     turned = np.ascontiguousarray(own @ inverse.T.astype(own.dtype))
     factors = np.ascontiguousarray(other @ B.astype(other.dtype))
     rank = own.shape[1]
     prior = Prior(np.arange(rank), inverse @ law.mean, np.ones(rank))
-    squares = np.empty(own.shape[0])
-
-    def work(start: int, stop: int) -> None:
-        gaussian_rows(
-            entries, turned, factors, prior, noise_variance, address, squares, start, stop
-        )
-
-    workers.for_rows(work, entries.pointers)
-    return np.ascontiguousarray(turned @ B.T.astype(own.dtype)), float(squares.sum())
+    square = draw_rows(values, turned, factors, prior, noise_variance, address, workers)
+    return np.ascontiguousarray(turned @ B.T.astype(own.dtype)), square
 
 
-def sweep(state: State, data: Data, frame: Frame) -> tuple[State, Info]:
+def sweep(state: State, data: Data | FullData, frame: Frame) -> tuple[State, Info]:
     """One sweep: the rows' law, the rows, the columns' law, the columns, alpha."""
     prior, joint, key, workers = frame
     t, noise = state.sweep, state.noise_variance
-    draw_rows = _draw_jointly if joint else _draw_entries
-    row_counts, column_counts = np.diff(data.rows.pointers), np.diff(data.columns.pointers)
+    draw_side = _draw_jointly if joint or isinstance(data, FullData) else _draw_entries
+    row_counts, column_counts = data.counts
 
     row_law = draw_law(state.left, prior, Address(key, t, streams.ROW_HYPER))
     half = Half(data.rows, state.left, state.right, row_law, column_counts)
-    left, _ = draw_rows(half, noise, Address(key, t, streams.ROWS), workers)
+    left, _ = draw_side(half, noise, Address(key, t, streams.ROWS), workers)
 
     column_law = draw_law(state.right, prior, Address(key, t, streams.COLUMN_HYPER))
     half = Half(data.columns, state.right, left, column_law, row_counts)
-    right, square = draw_rows(half, noise, Address(key, t, streams.COLUMNS), workers)
+    right, square = draw_side(half, noise, Address(key, t, streams.COLUMNS), workers)
 
     if prior.noise is not None:
         a, b = prior.noise
@@ -237,7 +226,7 @@ def draw(state: State) -> Draw:
 
 def spectrum(drawn: Draw) -> np.ndarray:
     """The singular values of U V^T."""
-    return singular_values(drawn.left.astype(np.float64), drawn.right.astype(np.float64))
+    return singular_values(drawn.left, drawn.right)
 
 
 def history(state: State, info: Info, n_entries: int) -> dict[str, float]:

@@ -47,9 +47,21 @@ from fillrank.draws.gamma import gamma as draw_gamma
 from fillrank.draws.inverse_gaussian import inverse_gaussian
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import seek, start_stream, uniform
-from fillrank.kernels.gaussian_rows import Address, Prior, gaussian_rows
-from fillrank.kernels.sums import sums_about
-from fillrank.samplers.state import Data, Effect, Frame, Info, State
+from fillrank.kernels.dense_rows import Dense
+from fillrank.kernels.gaussian_rows import Address, Prior
+from fillrank.kernels.remote import Remote
+from fillrank.kernels.sums import scaled, sums_about
+from fillrank.samplers.rows import draw_rows
+from fillrank.samplers.state import (
+    Data,
+    Effect,
+    Frame,
+    FullData,
+    Info,
+    RemoteData,
+    State,
+    relaxation,
+)
 
 # The prior of an effect's variance, InverseGamma(shape, rate), in units of the data's variance: weak
 # enough that a table without effects shrinks them away.
@@ -159,46 +171,43 @@ class Side(NamedTuple):
 
 
 def _half_sweep(
-    side: Side, other: np.ndarray, entries: Entries, state: State, frame: Frame
+    side: Side, other: np.ndarray, values: Entries | Dense | Remote, state: State, frame: Frame
 ) -> tuple[Side, np.ndarray, float]:
     """Draw one side's factors, centres and effects, and d: (side, d, sum of squared residuals)."""
-    d, gamma = state.d, state.gamma
-    n, r = side.own.shape[0], d.size
+    d, gamma, workers = state.d, state.gamma, frame.workers
+    (n, width), r = side.own.shape, d.size
     address = Address(frame.key, state.sweep, side.scalar_purpose)
 
-    A = side.own.copy()
-    A[:, :r] *= d.astype(A.dtype)
+    A = scaled(side.own, d, workers)
     centre = d * side.centre
-    total, R = sums_about(A, centre)
+    total, R = sums_about(A, centre, workers)
     tau = _draw_taus(address, R, gamma, n)
     if frame.options.centres:
         centre = _draw_normals(
             _CENTRE_BEFORE, address, centre + total / n, 1 / np.sqrt(2 * tau * n)
         )
 
-    squares = np.empty(n)
-    prior = _prior(side, centre, tau)
+    prior = _prior(side, centre, tau)._replace(
+        relaxation=relaxation(state.sweep, frame.relaxed_from)
+    )
     where = Address(frame.key, state.sweep, side.kernel_purpose)
+    square = draw_rows(values, A, other, prior, state.noise_variance, where, workers)
 
-    def draw_rows(start: int, stop: int) -> None:
-        gaussian_rows(entries, A, other, prior, state.noise_variance, where, squares, start, stop)
-
-    frame.workers.for_rows(draw_rows, entries.pointers)
-
-    total, R = sums_about(A, centre)
+    about, column = np.zeros(width), side.effect_column
+    about[:r], about[column] = centre, side.effect.mean
+    totals, squares = sums_about(A, about, workers)
+    total, R = totals[:r], squares[:r]
     if frame.options.centres:
         shift = _draw_normals(_CENTRE_AFTER, address, total / n, 1 / np.sqrt(2 * tau * n))
         R = R - 2 * shift * total + n * shift**2
         centre = centre + shift
     d = _draw_ds(address, R, gamma, n)
-    A[:, :r] /= d.astype(A.dtype)
+    A = scaled(A, 1 / d, workers)
 
     effect = side.effect
     if side.has_effects:
-        column = A[:, side.effect_column : side.effect_column + 1]
-        total, R = sums_about(column, np.array([effect.mean]))
-        effect = Effect(*_draw_effect(address, *effect, n, total[0], R[0]))
-    return side._replace(own=A, centre=centre / d, effect=effect), d, float(squares.sum())
+        effect = Effect(*_draw_effect(address, *effect, n, totals[column], squares[column]))
+    return side._replace(own=A, centre=centre / d, effect=effect), d, square
 
 
 def _prior(side: Side, centre: np.ndarray, tau: np.ndarray) -> Prior:
@@ -211,7 +220,7 @@ def _prior(side: Side, centre: np.ndarray, tau: np.ndarray) -> Prior:
     return Prior(free, mean, precision)
 
 
-def sweep(state: State, data: Data, frame: Frame) -> tuple[State, Info]:
+def sweep(state: State, data: Data | FullData | RemoteData, frame: Frame) -> tuple[State, Info]:
     """One sweep: gamma, then the rows with d, then the columns with d."""
     r = state.d.size
     options = frame.options

@@ -18,12 +18,13 @@ def spectrum(drawn: Draw, options: Options) -> np.ndarray:
     The model cannot tell Z + alpha 1^T + 1 beta^T apart from a Z that holds a part of the effects;
     what is left of Z across the all-ones directions does not depend on where that part is.
     """
-    left, right = drawn.left[:, :-2].astype(np.float64), drawn.right[:, :-2].astype(np.float64)
-    if options.column_effects:
-        left -= left.mean(axis=0)
-    if options.row_effects:
-        right -= right.mean(axis=0)
-    return singular_values(left, right)
+    left, right = drawn.left[:, :-2], drawn.right[:, :-2]
+    return singular_values(
+        left,
+        right,
+        left.mean(axis=0, dtype=np.float64) if options.column_effects else 0.0,
+        right.mean(axis=0, dtype=np.float64) if options.row_effects else 0.0,
+    )
 
 
 def history(state: State, info: Info, n_entries: int) -> dict[str, float]:

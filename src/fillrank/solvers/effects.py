@@ -3,21 +3,23 @@
 import numpy as np
 
 from fillrank.data.entries import Entries
-from fillrank.samplers.state import Data, Effect, Options
+from fillrank.kernels.products import effect_sums
+from fillrank.kernels.workers import Workers
+from fillrank.samplers.state import Data, Effect, Options, RemoteData
 
 _STEPS = 10
 _FIRST_VARIANCE = 0.1
 _SMALLEST_VARIANCE = 1e-6
+_ALONE = Workers(1)
 
 
-def shrunken_means(entries: Entries, noise: float, law: Effect) -> tuple[np.ndarray, Effect]:
-    """The effects of rows with residuals N(effect, noise) and effects N(law), and the law again.
+def shrunken_means(
+    n: np.ndarray, sums: np.ndarray, noise: float, law: Effect
+) -> tuple[np.ndarray, Effect]:
+    """The effects of rows with n values N(effect, noise) that add up to ``sums``, and the law again.
 
-    One step of EM: posterior means of the effects, then the mean and variance that they imply.
+    One step of EM for effects N(law): their posterior means, then the mean and variance that they imply.
     """
-    n = np.diff(entries.pointers)
-    sums = np.add.reduceat(np.append(entries.values, 0.0), entries.pointers[:-1])
-    sums[n == 0] = 0.0  # reduceat gives an empty row its neighbour's value
     variance = 1.0 / (n / noise + 1.0 / law.variance)
     effects = variance * (sums / noise + law.mean / law.variance)
     mean = float(effects.mean())
@@ -26,22 +28,20 @@ def shrunken_means(entries: Entries, noise: float, law: Effect) -> tuple[np.ndar
 
 
 def start_effects(
-    data: Data, options: Options
+    data: Data | RemoteData, options: Options, workers: Workers = _ALONE
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[Effect, Effect]]:
     """Effects of both sides by alternating ``shrunken_means``; zeros where a side has none."""
     sides = (data.rows, data.columns)
     has = (options.row_effects, options.column_effects)
-    effects = [np.zeros(side.pointers.size - 1) for side in sides]
+    effects = [np.zeros(size) for size in data.shape]
     laws = [Effect(0.0, _FIRST_VARIANCE), Effect(0.0, _FIRST_VARIANCE)]
-    values = [side.values.astype(np.float64) for side in sides]
     for _ in range(_STEPS if any(has) else 0):
         for a, b in ((1, 0), (0, 1)):
             if not has[a]:
                 continue
-            others = sides[a]._replace(values=values[a] - effects[b][sides[a].indices])
-            own = np.repeat(effects[a], np.diff(sides[a].pointers))
-            noise = max(float(np.mean((others.values - own) ** 2)), _SMALLEST_VARIANCE)
-            effects[a], laws[a] = shrunken_means(others, noise, laws[a])
+            sums, square = effect_sums(sides[a], effects[a], effects[b], workers)
+            noise = max(square / data.n_entries, _SMALLEST_VARIANCE)
+            effects[a], laws[a] = shrunken_means(data.counts[a], sums, noise, laws[a])
     return (effects[0], effects[1]), (laws[0], laws[1])
 
 

@@ -1,0 +1,46 @@
+"""A row's factors in cache, plainly: for kernels whose draws cost more than their sums."""
+
+from numba import njit
+
+# Sums may be taken in any order, so that they can be vectorised; NaN and infinity keep their meaning.
+REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
+
+
+@njit
+def longest_row(pointers, start, stop):
+    """The largest number of entries in one of the rows."""
+    longest = 0
+    for i in range(start, stop):
+        longest = max(longest, pointers[i + 1] - pointers[i])
+    return longest
+
+
+@njit(fastmath=REASSOCIATE)
+def gather(indices, values, coefficients, other, tile, residual):
+    """Copy the factors of a row's columns into ``tile`` (by component), with the row's residual."""
+    for t in range(indices.size):
+        j = indices[t]
+        e = values[t]
+        for k in range(coefficients.size):
+            f = other[j, k]
+            tile[k, t] = f
+            e -= coefficients[k] * f
+        residual[t] = e
+
+
+@njit(fastmath=REASSOCIATE)
+def square_and_product(factor, residual, n):
+    """(sum f^2, sum f e) over the first n entries."""
+    c = factor.dtype.type(0)
+    s = factor.dtype.type(0)
+    for t in range(n):
+        c += factor[t] * factor[t]
+        s += factor[t] * residual[t]
+    return c, s
+
+
+@njit(fastmath=REASSOCIATE)
+def add_multiple(residual, step, factor, n):
+    """residual += step * factor over the first n entries."""
+    for t in range(n):
+        residual[t] += step * factor[t]
