@@ -32,6 +32,10 @@ class NotSupportedError(FillrankError, NotImplementedError):
     """The method has no such answer, for example intervals without a posterior."""
 
 
+class ClusterError(FillrankError, RuntimeError):
+    """A cluster does not do its work: its scheduler or a worker is silent, or none is left."""
+
+
 class UnitsWarning(UserWarning):
     """The columns of a table differ so much in size that one noise level cannot fit them all."""
 

@@ -327,7 +327,7 @@ def test_a_loaded_model_can_be_fitted_again(path):
 
 def test_small_tables_make_small_files(path):
     data, _ = fr.synthetic(300, 200, rank=3, noise=0.5, missing=0.7, random_state=0)
-    model = fr.GASR(random_state=0, progress=False).fit(data)
+    model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
     model.save(path)
     assert len(model.posterior_.draws) == 128
     # 128 draws of (300 + 200) x (30 + 2) numbers of two bytes, and traces of 200 cells.

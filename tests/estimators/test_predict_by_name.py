@@ -119,8 +119,9 @@ def test_missing_cells_come_once_each_whatever_the_blocks(monkeypatch, cells_at_
     np.testing.assert_array_equal(whole["column"], columns)
     np.testing.assert_array_equal(whole["value"], model.predict(rows, columns))
     low, high = model.predict_interval(rows, columns, 0.8, kind="observation")
-    np.testing.assert_array_equal(whole["lower"], low)
-    np.testing.assert_array_equal(whole["upper"], high)
+    # Quantiles of one cell at a time may differ in the last bit.
+    np.testing.assert_allclose(whole["lower"], low, rtol=1e-14)
+    np.testing.assert_allclose(whole["upper"], high, rtol=1e-14)
 
 
 def test_missing_cells_come_in_the_kind_and_names_of_the_table():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import fillrank as fr
+from fillrank.data.entries import compress
 from fillrank.data.standard import location_and_scale, standardise
 from fillrank.errors import InputError
 
@@ -53,3 +54,44 @@ def test_a_single_row_or_column_has_an_empty_twin(shape):
     assert standard.rows.pointers.size - 1 == max(m, 2)
     assert standard.columns.pointers.size - 1 == max(n, 2)
     assert standard.rows.pointers[-1] == standard.columns.pointers[-1] == m * n
+
+
+def at_once(values, centre):
+    """The location and scale from all values together, in double precision."""
+    values = values.astype(np.float64)
+    exponent = np.frexp(np.abs(values).max())[1]
+    small = np.ldexp(values, -exponent)
+    mean = small.mean() if centre else 0.0
+    return np.ldexp(mean, exponent), np.ldexp(np.sqrt(np.mean((small - mean) ** 2)), exponent)
+
+
+@pytest.mark.parametrize("centre", [True, False])
+@pytest.mark.parametrize("size", [7, 2**20, 2_500_000])
+def test_block_by_block_is_as_good_as_at_once(size, centre):
+    values = np.random.default_rng(0).normal(3.0, 2.0, size)
+    got = location_and_scale(values, centre)
+    np.testing.assert_allclose(got, at_once(values, centre), rtol=1e-15, atol=0)
+    if size <= 2**20:  # tables of this size have given the same bits for ever
+        assert got == at_once(values, centre)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("unit", [1.0, 0.1])
+@pytest.mark.parametrize("centre", [True, False])
+def test_the_same_bits_from_values_of_either_width(dtype, unit, centre):
+    X = unit * np.random.default_rng(0).integers(1, 6, (40, 30)).astype(float)
+    X[np.random.default_rng(1).random(X.shape) < 0.6] = np.nan
+    observations = fr.Observations.from_matrix(X)
+    assert (observations.stored_values.dtype == np.float32) == (unit == 1.0)
+    standard = standardise(observations, centre, np.dtype(dtype))
+    location, scale = at_once(X[~np.isnan(X)], centre)
+    assert (standard.location, standard.scale) == (location, scale)
+    values = ((X - location) / scale).astype(dtype)
+    i, j = np.nonzero(~np.isnan(X))
+    for got, expected in (
+        (standard.rows, compress(40, i, j, values[i, j])),
+        (standard.columns, compress(30, j, i, values[i, j])),
+    ):
+        for part, expected_part in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(part, expected_part)
+            assert part.dtype == expected_part.dtype

@@ -127,6 +127,15 @@ Checkpoint = Annotated[
         "command takes it up again.",
     ),
 ]
+Dask = Annotated[
+    str | None,
+    _fitting(
+        metavar="ADDRESS",
+        help="Fit on a Dask cluster (GASR), by the address of its scheduler such as "
+        "tcp://host:8786. TABLE is then Parquet that all workers can read: a file, a folder, or a "
+        'pattern in quotes such as "ratings/*.parquet".',
+    ),
+]
 
 # What is measured.
 HoldOut = Annotated[

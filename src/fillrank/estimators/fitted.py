@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fillrank.data.matrices import dense_matrix
@@ -30,22 +31,38 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     observations_: Observations
     n_threads: int | None
     progress: bool
+    # A cluster is no property of the samples, which scikit-learn would pass on.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"client": UNUSED}
     # What a table of all cells costs while it is made: the numbers themselves, and copies on the way.
     _bytes_a_cell = 24
 
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: None = None, *, client: Any = None) -> Self:
         """Learn from the observed entries.
 
         Parameters
         ----------
         X : Observations, data frame, array, masked array or sparse matrix
             In an array NaN is missing; in a sparse matrix what is not stored is missing. A data
-            frame is wide, unless its columns are named like a long table's.
+            frame is wide, unless its columns are named like a long table's. With a client also a
+            Dask data frame in long form, or the path or glob of Parquet files with such tables, which
+            workers read.
         y : None
             Not used; there for scikit-learn.
+        client : dask.distributed.Client, optional
+            A cluster whose workers hold the entries and draw the factors, with `GASR`. The same seed
+            gives the same numbers as on one machine.
         """
-        self._learn(self._judge(X, reset=True))
+        if client is None:
+            self._learn(self._judge(X, reset=True))
+        else:
+            self._fit_on_cluster(X, client)
         return self
+
+    def _fit_on_cluster(self, X: Any, client: Any) -> None:
+        raise NotSupportedError(
+            f"{type(self).__name__} works on one machine; on a cluster there is "
+            "fr.GASR().fit(data, client=client)."
+        )
 
     def _learn(self, observations: Observations) -> None:
         self._forget_fold_in()
@@ -83,8 +100,12 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _positions(self, rows: Any, columns: Any) -> tuple[np.ndarray, np.ndarray]:
         """The positions of cells by their names: as many rows as columns, or one of either."""
         check_is_fitted(self)
-        i = self.observations_.row_positions(rows)
-        j = self.observations_.column_positions(columns)
+        with self._workers() as workers:
+            i, j = workers.both(
+                lambda: self.observations_.row_positions(rows),
+                lambda: self.observations_.column_positions(columns),
+                np.size(rows),
+            )
         if i.size != j.size and 1 not in (i.size, j.size):
             raise InputError(
                 f"rows and columns must be as many, or one of them single; "
@@ -98,12 +119,12 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def _check_entries(self, remedy: str) -> None:
-        """Refuse, if the model has come from a file without its entries."""
+        """Refuse, if the model has come from a file without its entries, or from a cluster."""
         check_is_fitted(self)
         if len(self.observations_) == 0:
             raise NotSupportedError(
-                "this model was saved without the entries that it was fitted on, so it does not know "
-                f"which cells were observed. {remedy}"
+                "this model was saved, or came from a cluster, without the entries that it was fitted "
+                f"on, so it does not know which cells were observed. {remedy}"
             )
 
     def _check_room(self, n_cells: int, instead: str) -> None:

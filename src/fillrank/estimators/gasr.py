@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from fillrank.draws.streams import chain_key
-from fillrank.errors import InputError
+from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.checks import EFFECTS, check_choice
-from fillrank.estimators.sampled import SampledCompleter
+from fillrank.estimators.on_cluster import ClusterCompleter
 from fillrank.kernels.workers import Workers
 from fillrank.run.chains import Chain, Sampler
-from fillrank.run.loop import Plan
+from fillrank.run.loop import AUTO_BURN_IN, Plan
 from fillrank.samplers import gasr, gasr_published, observed
 from fillrank.samplers.hyperparameters import adapt
 from fillrank.samplers.state import Data, Frame, Options, State, init
@@ -28,9 +28,11 @@ _STARTS = {
     "soft_impute": soft_impute_start,
     "hasi": hasi_start,
 }
+# Those that need no more of the entries than what workers can be asked for.
+_STARTS_ON_CLUSTER = ("spectral", "random")
 
 
-class GASR(SampledCompleter):
+class GASR(ClusterCompleter):
     """Bayesian matrix completion by adaptive relaxed spectral regularization.
 
     Fills in the missing entries of a matrix as the sum of a low-rank matrix, row and column effects
@@ -164,6 +166,13 @@ class GASR(SampledCompleter):
                 "Use GASR.as_published()."
             )
 
+    def _check_for_cluster(self) -> None:
+        if self._is_published or self.start not in _STARTS_ON_CLUSTER:
+            raise NotSupportedError(
+                f"on a cluster there is the mixture sampler, from one of the starts "
+                f"{_STARTS_ON_CLUSTER}; got sampler={self.sampler!r}, start={self.start!r}."
+            )
+
     @property
     def _is_published(self) -> bool:
         return self.sampler == "published"
@@ -201,7 +210,9 @@ class GASR(SampledCompleter):
 
     def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
         rng = np.random.default_rng(seed)
-        frame = Frame(self._options(), chain_key(*seed), workers)
+        # However short the burn-in: a chain that is still on its way would be held back.
+        relaxed_from = max(self._plan().n_adapt, AUTO_BURN_IN)
+        frame = Frame(self._options(), chain_key(*seed), workers, relaxed_from)
         return Chain(self._first_state(data, frame, rng), frame)
 
     def _first_state(self, data: Data, frame: Frame, rng: np.random.Generator) -> State:

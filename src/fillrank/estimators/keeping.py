@@ -18,6 +18,7 @@ from fillrank.data.array_file import Content, read, write
 from fillrank.data.checks import check_whole
 from fillrank.data.codec import Labels, pack, unpack_all
 from fillrank.data.names import check_unique
+from fillrank.data.narrow import narrowed
 from fillrank.data.observations import Observations
 from fillrank.data.tables import Origin
 from fillrank.errors import FillrankError, InputError, NotSupportedError, ReadError
@@ -205,7 +206,9 @@ def _plain(value: Any) -> Any:
 
 def _table_of(observations: Observations, with_data: bool) -> _Table:
     origin = observations.origin
-    entries = _Entries(observations.row_index, observations.column_index, observations.values)
+    entries = None
+    if with_data:
+        entries = _Entries(observations.row_index, observations.column_index, observations.values)
     return _Table(
         observations.row_labels,
         observations.column_labels,
@@ -215,7 +218,7 @@ def _table_of(observations: Observations, with_data: bool) -> _Table:
         origin.column_field,
         origin.value_field,
         origin.rows_in_index,
-        entries if with_data else None,
+        entries,
     )
 
 
@@ -271,7 +274,15 @@ def _observations_of(table: _Table | None) -> Observations:
         table.value_field,
         table.rows_in_index,
     )
-    return Observations(*entries, table.row_labels, table.column_labels, origin)
+    pointers = np.searchsorted(entries.row_index, np.arange(shape[0] + 1))
+    return Observations(
+        pointers,
+        entries.column_index,
+        narrowed(entries.values),
+        table.row_labels,
+        table.column_labels,
+        origin,
+    )
 
 
 def _check_entries(entries: _Entries, shape: tuple[int, int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -28,7 +29,7 @@ from fillrank.posterior.posterior import MOST_DRAWS, Posterior, Units
 from fillrank.posterior.rank import most_probable, rank_probabilities
 from fillrank.posterior.soundness import check_history, check_posterior, check_traces
 from fillrank.posterior.to_arviz import to_arviz
-from fillrank.run.chains import Chain, Sampler
+from fillrank.run.chains import Chain, Entered, Sampler
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.run.loop import (
     AUTO_BURN_IN,
@@ -42,8 +43,9 @@ from fillrank.run.loop import (
 )
 from fillrank.run.progress import say
 from fillrank.run.recorder import Traces
+from fillrank.samplers import bpmf, gasr
 from fillrank.samplers.draw import Draw
-from fillrank.samplers.state import Data
+from fillrank.samplers.state import Data, FullData, full_if_so
 
 # The power of the data's unit that a traced quantity carries.
 _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
@@ -51,6 +53,8 @@ _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
 
 # Settings that a run which is taken up again may have otherwise.
 _MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress", "random_state", "value_range"}
+# Sweeps that make use of a table without holes; the published one works by its entries.
+_TAKE_FULL_TABLES = (gasr.sweep, bpmf.sweep)
 
 
 class Going(NamedTuple):
@@ -121,31 +125,48 @@ class SampledCompleter(MatrixCompleter):
         """A chain at its start; ``seed`` is [the fit's seed, the chain's number]."""
         raise NotImplementedError
 
-    def _fit(self, observations: Observations) -> None:
+    def _checked_plan(self) -> Plan:
+        """The plan, once all settings have been looked at."""
         plan = self._plan()
         self._check_common()
         self._check()
+        return plan
+
+    def _fit(self, observations: Observations) -> None:
+        plan = self._checked_plan()
         value_range = check_value_range(self.value_range, observations)
-        checkpoint = self._checkpoint(observations, plan)
-        about = checkpoint.about if checkpoint else None
-        seed = about["seed"] if about else seed_from(self.random_state)
+        kept_in = self._kept_in(partial(fingerprint, observations), plan)
         standard = self._standard(observations)
         data = Data(standard.rows, standard.columns)
+        units = Units(standard.location, standard.scale, value_range)
+        del standard  # so that entries that only the start needs can go
         say("compiling, at first use only; some seconds.", self.progress and must_compile())
         with one_blas_thread(), self._workers() as workers:
-            chains = [
-                self._first_chain(data, standard.scale, workers, [seed, c])
-                for c in range(self.n_chains)
-            ]
-            run = begin(chains, data, self._sampler(), plan, np.random.default_rng(seed))
+            chains = self._first_chains(data, units.scale, workers, kept_in)
+            swept = self._swept(data)
+            del data
+            run = self._begin(chains, swept, plan, kept_in)
             self.observations_ = observations
-            units = Units(standard.location, standard.scale, value_range)
-            self._go_on(Going(run, plan, units), data, KeptIn(checkpoint, {"seed": seed}))
+            self._go_on(Going(run, plan, units), swept, kept_in)
+
+    def _first_chains(
+        self, data: Any, scale: float, workers: Workers, kept_in: KeptIn
+    ) -> list[Chain]:
+        seed = kept_in.about["seed"]
+        return [self._first_chain(data, scale, workers, [seed, c]) for c in range(self.n_chains)]
+
+    def _begin(self, chains: list[Chain], data: Entered, plan: Plan, kept_in: KeptIn) -> Run:
+        rng = np.random.default_rng(kept_in.about["seed"])
+        return begin(chains, data, self._sampler(), plan, rng)
 
     def _standard(self, observations: Observations) -> Standard:
         return standardise(observations, self._centred, np.dtype(self.dtype))
 
-    def _go_on(self, going: Going, data: Data, kept_in: KeptIn) -> None:
+    def _swept(self, data: Data) -> Data | FullData:
+        """The data in the form in which the sweeps take them."""
+        return full_if_so(data) if self._sampler().sweep in _TAKE_FULL_TABLES else data
+
+    def _go_on(self, going: Going, data: Entered, kept_in: KeptIn) -> None:
         """Run to the end of the plan, and take what came of it as the fitted model."""
         run, plan, units = going
         checkpoint, about = kept_in
@@ -162,7 +183,16 @@ class SampledCompleter(MatrixCompleter):
         self._going: Going | None = Going(unused, plan, units)
         self._warn(outcome)
 
-    def _checkpoint(self, observations: Observations, plan: Plan) -> Checkpoint | None:
+    def _kept_in(self, fingerprint_of_entries: Callable[[], str], plan: Plan) -> KeptIn:
+        """Where the run is kept, with its seed: the one that is there already, or a new one."""
+        checkpoint = self._checkpoint(fingerprint_of_entries, plan)
+        about = checkpoint.about if checkpoint else None
+        seed = about["seed"] if about else seed_from(self.random_state)
+        return KeptIn(checkpoint, {"seed": seed})
+
+    def _checkpoint(
+        self, fingerprint_of_entries: Callable[[], str], plan: Plan
+    ) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         settings = self.get_params(deep=False)
@@ -174,7 +204,7 @@ class SampledCompleter(MatrixCompleter):
         identity |= {
             "method": type(self).__name__,
             "burn_in": plan.burn_in,
-            "entries": fingerprint(observations),
+            "entries": fingerprint_of_entries(),
         }
         return Checkpoint(self.checkpoint, identity)
 
@@ -205,7 +235,7 @@ class SampledCompleter(MatrixCompleter):
         draws = halved(draws, traces.probe_rows % n_rows, traces.probe_columns % n_columns)
         self.posterior_ = Posterior(draws, units, mean)
         self.rank_probabilities_ = rank_probabilities(
-            traces.spectra, shape, len(self.observations_), mean.noise_variance
+            traces.spectra, shape, traces.n_entries, mean.noise_variance
         )
         self.rank_ = most_probable(self.rank_probabilities_)
         self.singular_values_ = units.scale * traces.spectra.mean(axis=(0, 1))
@@ -269,13 +299,18 @@ class SampledCompleter(MatrixCompleter):
                 "this model has come from a file, which holds no chains to go on with. Fit with "
                 "checkpoint=folder to be able to go on in another process."
             )
+        if len(self.observations_) == 0:
+            raise NotSupportedError(
+                "the entries that this model was fitted on are with the workers of a cluster. Fit "
+                "again with more n_sweeps; with checkpoint=folder it goes on where the run was."
+            )
         more = check_whole("n_sweeps", n_sweeps, 1)
         run, plan, units = self._going
         plan = plan._replace(n_sweeps=run.n_sweeps + more, until_enough=False)
         standard = self._standard(self.observations_)
         with one_blas_thread(), self._workers() as workers:
             run = run._replace(chains=_with_workers(run.chains, workers))
-            data = Data(standard.rows, standard.columns)
+            data = self._swept(Data(standard.rows, standard.columns))
             self._go_on(Going(run, plan, units), data, KeptIn(None, {}))
         return self
 

@@ -1,0 +1,111 @@
+"""Tables brought to the workers of a cluster, whatever they come from."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fillrank.cluster.from_here import send_out
+from fillrank.cluster.laid_out import LaidOut
+from fillrank.cluster.room import check_worker_room
+from fillrank.cluster.sides import RemoteSide
+from fillrank.cluster.table import lay_out
+from fillrank.cluster.watch import Watch
+from fillrank.data.observations import Observations
+from fillrank.errors import InputError, NotSupportedError
+from fillrank.samplers.state import RemoteData
+
+
+class Form(NamedTuple):
+    """What a sampler asks of its data: a mean of zero, their type, and how wide its factors are."""
+
+    centre: bool
+    dtype: np.dtype
+    width: int
+
+
+class Placed(NamedTuple):
+    """A table on a cluster.
+
+    Attributes
+    ----------
+    observations : Observations
+        Its names; and its entries, if it came from this machine.
+    data : RemoteData
+    location, scale : float
+        What standard units are made of.
+    value_range : (float, float) or None
+        The ends of the rating scale, if the values are ratings.
+    """
+
+    observations: Observations
+    data: RemoteData
+    location: float
+    scale: float
+    value_range: tuple[float, float] | None
+
+    def fingerprint(self) -> str:
+        """A digest of the entries and their places, computed where they are."""
+        digest = hashlib.sha256(repr((self.data.shape, self.location, self.scale)).encode())
+        digest.update(self.data.rows.digest().to_bytes(8, "little"))
+        return digest.hexdigest()
+
+
+def check_client(client: Any) -> None:
+    """Refuse what is not a client of a Dask cluster."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise NotSupportedError(
+            'a cluster is reached by Dask, which is not installed. Do: pip install "fillrank[dask]"'
+        ) from error
+    if not isinstance(client, distributed.Client) or client.asynchronous:
+        raise InputError(
+            "client must be a dask.distributed.Client that is not asynchronous, as in "
+            f'client = Client("tcp://scheduler:8786"); got {client!r} instead.'
+        )
+
+
+def place(source: Any, client: Any, form: Form) -> Placed:
+    """Lay a table out over the workers.
+
+    Parameters
+    ----------
+    source : Observations, Dask data frame, or path or glob of Parquet files
+    client : distributed.Client
+    form : Form
+    """
+    if isinstance(source, Observations):
+        _check_room(source.n_entries, source.shape, client, form)
+        laid = send_out(source, client, form.centre, form.dtype)
+        return _placed(laid, source, client, form)
+    laid = lay_out(source, client, form.centre, form.dtype)
+    named = _names_alone(laid)
+    _check_room(int(laid.rows.pointers[-1]), named.shape, client, form)
+    return _placed(laid, named, client, form)
+
+
+def _check_room(n_entries: int, shape: tuple[int, int], client: Any, form: Form) -> None:
+    check_worker_room(client, n_entries, shape, form.width, form.dtype)
+
+
+def _placed(laid: LaidOut, observations: Observations, client: Any, form: Form) -> Placed:
+    watch = Watch(client)
+    data = RemoteData(
+        RemoteSide(watch, laid.rows, form.dtype), RemoteSide(watch, laid.columns, form.dtype)
+    )
+    return Placed(observations, data, laid.location, laid.scale, laid.value_range)
+
+
+def _names_alone(laid: LaidOut) -> Observations:
+    """The names of a table, without its entries."""
+    return Observations(
+        np.zeros(len(laid.row_labels) + 1, dtype=np.int64),
+        np.zeros(0, dtype=np.int32),
+        np.zeros(0, dtype=np.float32),
+        laid.row_labels,
+        laid.column_labels,
+        laid.origin,
+    )
