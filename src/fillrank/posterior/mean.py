@@ -7,10 +7,15 @@ has it in numbers). A prediction then costs 2k products instead of T k.
 
 import numpy as np
 
+from fillrank.data.blocks import blocks
+from fillrank.kernels.spectrum import orthonormalise
+from fillrank.kernels.workers import Workers
 from fillrank.samplers.draw import Draw
 
 # Fewer factors than this are not worth saving: tables with a side as short have exact means.
 _FEWEST = 64
+_ROWS = 4096  # at a time
+_ALONE = Workers(1)
 
 
 def mean_draw(draws: list[Draw]) -> Draw:
@@ -54,19 +59,21 @@ def _average(sides: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np
     else:
         some = np.linspace(0, len(sides) - 1, -(-width // k)).round().astype(int)
         W = np.hstack([sides[t][1] for t in some])[:, :width]
-        Q = _orthonormal(_average_product(sides, W))
-        W = _orthonormal(_average_product(turned, Q)).astype(dtype)
-    return _average_product(sides, W).astype(dtype), W
+        Q = _average_product(sides, W)
+        orthonormalise(Q, _ALONE)
+        W = _average_product(turned, Q)
+        orthonormalise(W, _ALONE)
+    return _average_product(sides, W), W
 
 
 def _average_product(sides: list[tuple[np.ndarray, np.ndarray]], X: np.ndarray) -> np.ndarray:
-    """M X, summed in double precision."""
-    X = X.astype(sides[0][0].dtype, copy=False)
-    total = np.zeros((len(sides[0][0]), X.shape[1]))
-    for left, right in sides:
-        total += left @ (right.T @ X)
-    return total / len(sides)
-
-
-def _orthonormal(X: np.ndarray) -> np.ndarray:
-    return np.linalg.qr(X)[0]
+    """M X in the precision of the draws, summed in double precision, some rows at a time."""
+    inner = [right.T @ X for _, right in sides]
+    m, dtype = len(sides[0][0]), sides[0][0].dtype
+    out = np.empty((m, X.shape[1]), dtype=dtype)
+    for rows in blocks(m, _ROWS):
+        total = np.zeros((rows.stop - rows.start, X.shape[1]))
+        for (left, _), G in zip(sides, inner, strict=True):
+            total += left[rows] @ G
+        out[rows] = total / len(sides)
+    return out
