@@ -230,9 +230,7 @@ BUGS = {
     "held coefficient left in the residuals": (
         "_sums_of_residuals", "own = half.own[rows]", "own = half.own[rows] * (np.arange(6) != 4)"
     ),
-    "diagonal of the root forgotten": (
-        "_draw", "_product(law.inverse_root[p], y, p + 1)", "_product(law.inverse_root[p], y, p)"
-    ),
+    "root not transposed": ("_law", "lower=1)[0].T", "lower=1)[0]"),
     "rows of a block with the same normals": (
         "_draw", "row_bits(stream, start + i, bits)", "row_bits(stream, start, bits)"
     ),

@@ -177,14 +177,12 @@ GASR_BUGS = {
     "effects of the other side left in the residuals": (
         "_sums_of_residuals", "own = half.own[rows]", "own = half.own[rows] * [1, 1, 1, 0]"
     ),
-    "diagonal of the root forgotten": (
-        "_draw", "_product(law.inverse_root[p], y, p + 1)", "_product(law.inverse_root[p], y, p)"
-    ),
+    "root not transposed": ("_law", "lower=1)[0].T", "lower=1)[0]"),
     "rows of a block with the same normals": (
         "_draw", "row_bits(stream, start + i, bits)", "row_bits(stream, start, bits)"
     ),
     "blocks with the same normals": ("_draw_block", "rows.start", "0"),
-    "a relaxed draw with the pull of a fresh one": ("_law", "1.0 - a, sd", "1.0, sd"),
+    "a relaxed draw with the pull of a fresh one": ("_law", "(1.0 - a) * (root", "(root"),
     "last tile alone": ("_sums_by_difference", "products += x", "products = x"),
     "last tile of residuals alone": ("_sums_of_residuals", "products += e", "products = e"),
 }  # fmt: skip
@@ -228,7 +226,7 @@ BPMF_BUGS = {
     ),
     "square of the fit missing": ("_take_off_fit", "(fitted - 2.0 * products", "(-2.0 * products"),
     "square of the step missing": (
-        "_draw", "(_product(law.gram[k], step, width) - 2.0 * products", "(-2.0 * products"
+        "_draw", "(_product(law.gram[k], step) - 2.0 * products", "(-2.0 * products"
     ),
 }  # fmt: skip
 

@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 
 from fillrank.cluster.laid_out import LaidOut, Part, SideParts
+from fillrank.cluster.watch import Watch
 from fillrank.data.entries import Entries
 from fillrank.data.observations import Observations
 from fillrank.data.standard import standardise
 
 
-def send_out(observations: Observations, client: Any, centre: bool, dtype: np.dtype) -> LaidOut:
+def send_out(observations: Observations, watch: Watch, centre: bool, dtype: np.dtype) -> LaidOut:
     """Bring the entries to standard units, and send parts of them to all workers, by both sides."""
     standard = standardise(observations, centre, dtype)
-    threads = client.nthreads()
+    threads = [worker["nthreads"] for worker in watch.workers().values()]
     return LaidOut(
         observations.row_labels,
         observations.column_labels,
         observations.origin,
-        _sent(standard.rows, client, threads),
-        _sent(standard.columns, client, threads),
+        _sent(standard.rows, watch.client, threads),
+        _sent(standard.columns, watch.client, threads),
         standard.location,
         standard.scale,
         observations.value_range(),
@@ -43,19 +44,16 @@ def part_bounds(pointers: np.ndarray, threads: list[int]) -> np.ndarray:
     return bounds
 
 
-def _sent(entries: Entries, client: Any, threads: dict[str, int]) -> SideParts:
-    bounds = part_bounds(entries.pointers, list(threads.values()))
-    # A part is the argument of a task, and not scattered: so the scheduler can have it made again when
-    # its worker dies.
+def _sent(entries: Entries, client: Any, threads: list[int]) -> SideParts:
+    """Parts as the arguments of tasks: so the scheduler can have them made again if a worker dies.
+
+    Which worker takes which is left to Dask: a task for which one is named waits for ever if that one
+    has gone while no other was there, even if it may run elsewhere.
+    """
+    bounds = part_bounds(entries.pointers, threads)
     parts = [
-        client.submit(
-            part_of_table,
-            _cut(entries, *rows),
-            pure=False,
-            workers=[worker],
-            allow_other_workers=True,
-        )
-        for rows, worker in zip(pairwise(bounds.tolist()), threads, strict=True)
+        client.submit(part_of_table, _cut(entries, *rows), pure=False)
+        for rows in pairwise(bounds.tolist())
     ]
     return SideParts(entries.pointers, bounds, parts)
 

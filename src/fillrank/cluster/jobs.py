@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.cluster.lines import Lines, open_frame, open_lines, results
+from fillrank.cluster.lines import Lines, open_frame, open_lines
 from fillrank.cluster.place import check_client
+from fillrank.cluster.results import results
 from fillrank.cluster.watch import Watch
 from fillrank.data.blocks import blocks
 from fillrank.data.checks import check_whole

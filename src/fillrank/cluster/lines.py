@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from fillrank.cluster.watch import Watch
 from fillrank.data.layout import Layout, LongFields, given_fields, named_fields
 from fillrank.data.tables import check_fields
 from fillrank.errors import InputError, NotSupportedError, ReadError
@@ -90,20 +89,3 @@ def dask_dataframe() -> Any:
             'tables in partitions need Dask, which is not installed. Do: pip install "fillrank[dask]"'
         ) from error
     return dask.dataframe
-
-
-def results(watch: Watch, futures: list[Any]) -> list[Any]:
-    """What tasks come to. One that has been given up because its workers died is begun again."""
-    import distributed
-
-    def work() -> list[Any]:
-        given_up = [
-            future
-            for future in futures
-            if future.status == "error" and isinstance(future.exception(), distributed.KilledWorker)
-        ]
-        if given_up:
-            watch.client.retry(given_up)
-        return watch.ask(lambda: watch.client.gather(futures, asynchronous=True))
-
-    return watch.until_done(work)

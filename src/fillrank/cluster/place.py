@@ -77,25 +77,24 @@ def place(source: Any, client: Any, form: Form) -> Placed:
     client : distributed.Client
     form : Form
     """
+    watch = Watch(client)
     if isinstance(source, Observations):
-        _check_room(source.n_entries, source.shape, client, form)
-        laid = send_out(source, client, form.centre, form.dtype)
-        return _placed(laid, source, client, form)
+        _check_room(source.n_entries, source.shape, watch, form)
+        laid = send_out(source, watch, form.centre, form.dtype)
+        return _placed(laid, source, watch, form.dtype)
     laid = lay_out(source, client, form.centre, form.dtype)
     named = _names_alone(laid)
-    _check_room(int(laid.rows.pointers[-1]), named.shape, client, form)
-    return _placed(laid, named, client, form)
+    _check_room(int(laid.rows.pointers[-1]), named.shape, watch, form)
+    return _placed(laid, named, watch, form.dtype)
 
 
-def _check_room(n_entries: int, shape: tuple[int, int], client: Any, form: Form) -> None:
-    check_worker_room(client, n_entries, shape, form.width, form.dtype)
+def _check_room(n_entries: int, shape: tuple[int, int], watch: Watch, form: Form) -> None:
+    limits = [worker["memory_limit"] for worker in watch.workers().values()]
+    check_worker_room(limits, n_entries, shape, form.width, form.dtype)
 
 
-def _placed(laid: LaidOut, observations: Observations, client: Any, form: Form) -> Placed:
-    watch = Watch(client)
-    data = RemoteData(
-        RemoteSide(watch, laid.rows, form.dtype), RemoteSide(watch, laid.columns, form.dtype)
-    )
+def _placed(laid: LaidOut, observations: Observations, watch: Watch, dtype: np.dtype) -> Placed:
+    data = RemoteData(RemoteSide(watch, laid.rows, dtype), RemoteSide(watch, laid.columns, dtype))
     return Placed(observations, data, laid.location, laid.scale, laid.value_range)
 
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fillrank.cluster.laid_out import Part
-from fillrank.cluster.lines import results
 from fillrank.cluster.names import Names, Numbered
+from fillrank.cluster.results import results
 from fillrank.cluster.watch import Watch
 from fillrank.data.names import SHOWN, written
 from fillrank.errors import InputError

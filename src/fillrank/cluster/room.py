@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -36,13 +36,14 @@ def bytes_on_a_worker(
 
 
 def check_worker_room(
-    client: Any, n_entries: int, shape: tuple[int, int], width: int, dtype: np.dtype
+    limits: Sequence[int], n_entries: int, shape: tuple[int, int], width: int, dtype: np.dtype
 ) -> None:
     """Refuse a table that the workers cannot hold.
 
     Parameters
     ----------
-    client : distributed.Client
+    limits : sequence of int
+        The memory that each worker may use, in bytes; 0 if nobody says.
     n_entries : int
     shape : (int, int)
         Numbers of rows and columns.
@@ -51,15 +52,14 @@ def check_worker_room(
     dtype : dtype
         Of values and factors.
     """
-    workers = client.scheduler_info(n_workers=-1)["workers"]
-    limits = [worker["memory_limit"] for worker in workers.values() if worker["memory_limit"]]
-    if not limits:
+    smallest = min(limits)
+    if smallest == 0:
         return
-    needed = bytes_on_a_worker(n_entries, shape, width, dtype, len(workers))
-    available = int(_USABLE * min(limits))
+    needed = bytes_on_a_worker(n_entries, shape, width, dtype, len(limits))
+    available = int(_USABLE * smallest)
     if needed > available:
         raise InputError(
-            f"each of the {len(workers)} workers would need about {in_bytes(needed)} of memory for "
+            f"each of the {len(limits)} workers would need about {in_bytes(needed)} of memory for "
             f"its part of {n_entries:,} entries and for the factors, and the smallest can use "
             f"{in_bytes(available)}. Start more workers or larger ones, or lower max_rank."
         )

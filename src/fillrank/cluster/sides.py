@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,12 @@ from fillrank.cluster.tasks import (
     Pass,
     PassRows,
     Piece,
+    back_of_piece,
     digest_of_part,
     draw_rows_of_part,
     effect_sums_of_part,
     products_of_piece,
+    rows_of_piece,
     sum_of_shares,
 )
 from fillrank.cluster.watch import Watch
@@ -76,7 +77,6 @@ class RemoteSide(Remote):
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `fillrank.kernels.products.residual_products`; the squares by row."""
         given = Pass(fitted.right, fitted.scales, block)
-
         bounds = share_bounds(self.pointers, block.shape[0])
 
         def work() -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
@@ -114,8 +114,8 @@ class RemoteSide(Remote):
                 mine = slice(first - rows.start, last - rows.start)
                 piece = Piece(mine, PassRows(given.left[mine], given.out[mine]))
                 both = self._submit(products_of_piece, part, piece, everywhere, back)
-                back, rest = (self._submit(itemgetter(number), both) for number in (0, 1))
-                found.append(rest)
+                back = self._submit(back_of_piece, both)
+                found.append(self._submit(rows_of_piece, both))
             if back is not None:
                 backs.append(back)
                 which.append(share)
@@ -162,5 +162,5 @@ class RemoteSide(Remote):
 
         error = self._watch.ask(part._exception)
         if not isinstance(error, distributed.KilledWorker):
-            raise error
+            raise ClusterError(f"a part of the table cannot be made again: {error}") from error
         self._watch.ask(lambda: self._client.retry([part], asynchronous=True))

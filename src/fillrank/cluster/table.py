@@ -16,7 +16,7 @@ import numpy as np
 
 from fillrank.cluster.from_here import part_bounds
 from fillrank.cluster.laid_out import LaidOut, Part, SideParts
-from fillrank.cluster.lines import Lines, dask_dataframe, open_lines, results
+from fillrank.cluster.lines import Lines, dask_dataframe, open_lines
 from fillrank.cluster.names import (
     Brief,
     Names,
@@ -29,6 +29,7 @@ from fillrank.cluster.names import (
     total_of,
 )
 from fillrank.cluster.repeats import Table, check_repeats
+from fillrank.cluster.results import results
 from fillrank.cluster.watch import Watch
 from fillrank.data.ordering import gather, turned
 from fillrank.data.scale import ENTRIES_PER_LEVEL, rating_scale

@@ -51,6 +51,14 @@ class Piece(NamedTuple):
     given: PassRows
 
 
+class PieceDone(NamedTuple):
+    """What a piece has come to: see `add_products`."""
+
+    back: np.ndarray
+    out: np.ndarray
+    squares: np.ndarray
+
+
 def draw_rows_of_part(
     part: Part, own: np.ndarray, half_sweep: HalfSweep
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -73,8 +81,8 @@ def effect_sums_of_part(
 
 def products_of_piece(
     part: Part, piece: Piece, everywhere: Pass, before: np.ndarray | None
-) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """What `add_products` makes of a piece: ``back``, and (``out``, squares) of its rows.
+) -> PieceDone:
+    """What `add_products` makes of a piece.
 
     ``before`` is what the share's pieces in the parts before have come to: sums go on from there, in
     the order of one machine.
@@ -86,7 +94,17 @@ def products_of_piece(
     out = given.out.copy()
     fitted = Fitted(given.left, everywhere.right, everywhere.scales)
     squares = add_products(entries, fitted, block, out, back)
-    return back, (out, squares)
+    return PieceDone(back, out, squares)
+
+
+def back_of_piece(done: PieceDone) -> np.ndarray:
+    """What the next piece of a share goes on from, or the sum over shares takes."""
+    return done.back
+
+
+def rows_of_piece(done: PieceDone) -> tuple[np.ndarray, np.ndarray]:
+    """What goes back to the client."""
+    return done.out, done.squares
 
 
 def sum_of_shares(backs: list[np.ndarray], which: list[int], n_shares: int) -> np.ndarray:

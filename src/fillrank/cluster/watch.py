@@ -14,7 +14,7 @@ from fillrank.errors import ClusterError
 _T = TypeVar("_T")
 
 # Seconds without a sign of life after which a worker, or the scheduler, is given up; and between looks.
-PATIENCE = 30.0
+PATIENCE = 45.0
 _BETWEEN_LOOKS = 1.0
 # How often one piece of work is begun again before its failure is taken as the work's own.
 _MOST_ATTEMPTS = 20
@@ -34,6 +34,13 @@ class Watch:
         # By worker: when it was last heard of, and since when that is so. And since when there is none.
         self._seen: dict[str, tuple[float, float]] = {}
         self._alone_since: float | None = None
+
+    def workers(self) -> dict[str, dict[str, Any]]:
+        """All workers by their addresses, with what the scheduler knows of them; at least one."""
+        while not (found := self._workers()):
+            self.look()
+            time.sleep(_BETWEEN_LOOKS)
+        return found
 
     def until_done(self, work: Callable[[], _T]) -> _T:
         """What the work comes to; begun again if a worker dies over it."""

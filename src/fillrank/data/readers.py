@@ -2,6 +2,7 @@
 
 import difflib
 import gzip
+import re
 import zlib
 from pathlib import Path
 from typing import Any
@@ -113,10 +114,16 @@ def _read_parquet(
     return Observations.from_table(read_parquet(paths[0]), **options, duplicates=duplicates)
 
 
+def _by_numbers(path: Path) -> list[tuple[int, str]]:
+    """A key that puts part.2 before part.10, as Dask does."""
+    pieces = re.split(r"(\d+)", path.name)
+    return [(int(piece), "") if piece.isdigit() else (0, piece) for piece in pieces]
+
+
 def _files(path: Path) -> list[Path]:
     """The file, if it is one; of Parquet also all that a pattern stands for."""
     if path.suffix.lower() == ".parquet" and "*" in path.name and not path.exists():
-        if found := sorted(path.parent.glob(path.name)):
+        if found := sorted(path.parent.glob(path.name), key=_by_numbers):
             return found
         raise ReadError(f"there is no file {path}. Look at the pattern and the folder.")
     _check_is_file(path)

@@ -50,7 +50,8 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Not used; there for scikit-learn.
         client : dask.distributed.Client, optional
             A cluster whose workers hold the entries and draw the factors, with `GASR`. The same seed
-            gives the same numbers as on one machine.
+            gives the same numbers as on one machine, but for a table without holes, which has a way
+            of its own there. A table that workers have read is not in the model: it knows the names.
         """
         if client is None:
             self._learn(self._judge(X, reset=True))

@@ -8,9 +8,9 @@ coefficients leave of x, the free ones have the law
 
     c | x ~ N(c + Q^-1 (F^T e + s2 Lam (mu - c)), s2 Q^-1),    Q = F^T F + s2 Lam,
 
-with one Q for all rows. With Q = L L^T and z ~ N(0, I), a fresh draw adds L^-T (L^-1 h + sqrt(s2) z) to
-c, where h is what Q^-1 is applied to. With relaxation a (see `gaussian_rows.Prior`) the step towards the
-mean is 1 - a times as long, and that of chance sqrt(1 - a^2) times.
+with one Q for all rows. With Q = L L^T and z ~ N(0, I), a fresh draw adds Q^-1 h + sqrt(s2) L^-T z to c,
+where h is what Q^-1 is applied to. With relaxation a (see `gaussian_rows.Prior`) the first part, towards
+the mean, is 1 - a times as long, and the second, of chance, sqrt(1 - a^2) times.
 
 One matrix product over the table gives F^T x for all rows, and F^T e and ||e||^2 by what the Gram matrix
 of the factors takes off them. Such differences lose digits where the noise is small: then e is made
@@ -33,7 +33,7 @@ from scipy.linalg.lapack import dtrtri
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
 from fillrank.kernels.gaussian_rows import Address
-from fillrank.kernels.tiles import REASSOCIATE, add_multiple
+from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.kernels.workers import Workers
 
 # A tile of the table: at most so many rows and columns. Fewer rows where blocks would be too few for the
@@ -72,7 +72,7 @@ class RowPrior(NamedTuple):
 
 
 class _Law(NamedTuple):
-    """What the draws of all rows share: mu, s2 Lam, L^-1, 1 - a and sqrt((1 - a^2) s2).
+    """What the draws of all rows share: mu, s2 Lam, (1 - a) Q^-1 and sqrt((1 - a^2) s2) L^-T.
 
     ``gram`` is the Gram matrix of all factors, those of held coefficients among them.
     """
@@ -81,9 +81,8 @@ class _Law(NamedTuple):
     gram: np.ndarray
     mean: np.ndarray
     shrink: np.ndarray
-    inverse_root: np.ndarray
-    pull: float
-    sd: float
+    towards: np.ndarray
+    chance: np.ndarray
 
 
 class _Half(NamedTuple):
@@ -97,11 +96,11 @@ class _Half(NamedTuple):
 
 
 @njit(fastmath=REASSOCIATE)
-def _product(row, vector, n):
-    """sum_k row_k vector_k over the first n."""
+def _product(one, other):
+    """sum_k one_k other_k."""
     total = 0.0
-    for k in range(n):
-        total += row[k] * vector[k]
+    for k in range(one.size):
+        total += one[k] * other[k]
     return total
 
 
@@ -115,7 +114,7 @@ def _take_off_fit(own, gram, products):
         for k in range(width):
             c[k] = own[i, k]
         for k in range(width):
-            fitted = _product(gram[k], c, width)
+            fitted = _product(gram[k], c)
             change += c[k] * (fitted - 2.0 * products[i, k])
             products[i, k] -= fitted
     return change
@@ -130,29 +129,23 @@ def _draw(own, products, law, address, start):
     width, n_free = own.shape[1], law.free.size
     stream = start_stream(address.key, address.sweep, address.purpose)
     bits = np.empty(n_free, dtype=np.uint64)
-    away, y, move = np.empty(n_free), np.empty(n_free), np.empty(n_free)
+    away, h, z = np.empty(n_free), np.empty(n_free), np.empty(n_free)
     step = np.zeros(width)
     change = 0.0
     for i in range(own.shape[0]):
         row_bits(stream, start + i, bits)
         for p in range(n_free):
             away[p] = law.mean[p] - own[i, law.free[p]]
+            z[p] = normal_from_bits(bits[p], stream, start + i, p)
         for p in range(n_free):
-            h = products[i, law.free[p]] + _product(law.shrink[p], away, n_free)
-            y[p] = law.pull * h
-        move[:] = 0.0
-        # From the last to the first: what stands before p in y is still h.
-        for p in range(n_free - 1, -1, -1):
-            y[p] = _product(law.inverse_root[p], y, p + 1)
-            y[p] += law.sd * normal_from_bits(bits[p], stream, start + i, p)
-            add_multiple(move, y[p], law.inverse_root[p], p + 1)
+            h[p] = products[i, law.free[p]] + _product(law.shrink[p], away)
         for p in range(n_free):
             k = law.free[p]
             old = float(own[i, k])
-            own[i, k] = old + move[p]
+            own[i, k] = old + _product(law.towards[p], h) + _product(law.chance[p], z)
             step[k] = own[i, k] - old
         for k in range(width):
-            change += step[k] * (_product(law.gram[k], step, width) - 2.0 * products[i, k])
+            change += step[k] * (_product(law.gram[k], step) - 2.0 * products[i, k])
     return change
 
 
@@ -181,10 +174,10 @@ def _law(other: np.ndarray, prior: RowPrior, noise_variance: float, workers: Wor
     shrink = noise_variance * prior.precision
     Q = gram[prior.free][:, prior.free] + shrink
     Q.flat[:: len(Q) + 1] *= 1.0 + _LEAST_PIVOT  # the diagonal
-    inverse_root = np.ascontiguousarray(dtrtri(np.linalg.cholesky(Q), lower=1)[0])
+    root = dtrtri(np.linalg.cholesky(Q), lower=1)[0].T
     a = prior.relaxation
-    sd = math.sqrt((1.0 - a * a) * noise_variance)
-    return _Law(prior.free, gram, prior.mean, shrink, inverse_root, 1.0 - a, sd)
+    towards, chance = (1.0 - a) * (root @ root.T), math.sqrt((1.0 - a * a) * noise_variance) * root
+    return _Law(prior.free, gram, prior.mean, shrink, towards, np.ascontiguousarray(chance))
 
 
 def _tiles(half: _Half, rows: slice) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -1,10 +1,14 @@
 """Chains that advance side by side: a sweep each, adapting their hyperparameters at first."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+
+from fillrank.samplers.state import RemoteData
 
 # The paper's number of draws behind each estimate of the hyperparameters.
 EM_WINDOW = 5
@@ -82,6 +86,16 @@ def advance(
     return Chain(sampler.adapt(state, infos, data.n_entries), chain.frame), info
 
 
+def _all(
+    step: Callable[[Chain], tuple[Chain, Any]], chains: Sequence[Chain], remote: bool
+) -> list[tuple[Chain, Any]]:
+    """A step of every chain: side by side if the entries are elsewhere and this machine mostly waits."""
+    if not remote or len(chains) == 1:
+        return [step(chain) for chain in chains]
+    with ThreadPoolExecutor(len(chains)) as pool:
+        return list(pool.map(step, chains))
+
+
 def run(
     chains: Sequence[Chain], data: Entered, sampler: Sampler, n_adapt: int, n_done: int = 0
 ) -> Iterator[Step]:
@@ -91,6 +105,7 @@ def run(
     """
     for number in count(n_done + 1):
         adapt, last = number <= n_adapt, number == n_adapt < EM_WINDOW
-        moved = [advance(chain, data, sampler, adapt, last) for chain in chains]
+        step = partial(advance, data=data, sampler=sampler, adapt=adapt, last=last)
+        moved = _all(step, chains, isinstance(data, RemoteData))
         chains = tuple(chain for chain, _ in moved)
         yield Step(number, chains, tuple(info for _, info in moved))

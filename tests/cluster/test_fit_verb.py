@@ -1,0 +1,90 @@
+"""``fillrank fit --dask``: the same model as on this machine, but for its entries."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import fillrank as fr
+from fillrank.cli.main import app
+
+pytest.importorskip("distributed")
+
+from distributed import Client, LocalCluster
+
+QUICK = ("--sweeps", "12", "--max-rank", "2")
+
+
+@pytest.fixture(scope="module")
+def address():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        yield cluster.scheduler_address
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Three files of a long table."""
+    rng = np.random.default_rng(0)
+    i, j = np.nonzero(rng.random((30, 20)) < 0.5)
+    table = pd.DataFrame({"who": i, "what": [f"c{k}" for k in j], "how": rng.normal(size=i.size)})
+    (tmp_path / "notes").mkdir()
+    for p in range(3):
+        table[100 * p : 100 * (p + 1)].to_parquet(tmp_path / "notes" / f"{p}.parquet", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fillrank(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_the_same_model_as_here(address, folder):
+    fields = ("--row", "who", "--column", "what", "--value", "how")
+    there = fillrank("fit", "notes/*.parquet", "--dask", address, *fields, *QUICK)
+    assert there.exit_code == 0, there.output
+    assert "2 workers with 2 threads" in there.output
+    here = fillrank("fit", "notes/*.parquet", "-o", "here.fillrank", *fields, *QUICK)
+    assert here.exit_code == 0, here.output
+    on_cluster, on_this = fr.load("notes.fillrank"), fr.load("here.fillrank")
+    rows, columns = np.arange(30), "c5"
+    np.testing.assert_array_equal(on_cluster.predict(rows, columns), on_this.predict(rows, columns))
+    assert on_cluster.observations_.origin.row_field == "who"
+    assert len(on_cluster.observations_) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--method", "BPMF"), "--dask is for GASR"),
+        (("--duplicates", "mean"), "reads Parquet files as they are"),
+        (("--format", "csv"), "reads Parquet files as they are"),
+        ((), "must be long"),
+    ],
+)
+def test_what_a_cluster_does_not_do(address, folder, options, words):
+    ran = fillrank("fit", "notes/*.parquet", "--dask", address, *options, *QUICK)
+    assert ran.exit_code != 0
+    assert words in " ".join(ran.output.split())
+    assert not (folder / "notes.fillrank").exists()
+
+
+@pytest.mark.parametrize("wrong", ["nowhere", "tcp://127.0.0.1:1"])
+def test_no_scheduler_there(folder, wrong):
+    import dask
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
+        ran = fillrank("fit", "notes/*.parquet", "--dask", wrong, *QUICK)
+    assert ran.exit_code != 0
+    assert "no Dask scheduler at" in " ".join(ran.output.split())
+
+
+def test_without_dask(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    ran = fillrank("fit", "notes/*.parquet", "--dask", "tcp://127.0.0.1:1", *QUICK)
+    assert ran.exit_code != 0
+    assert 'pip install "fillrank[dask]"' in " ".join(ran.output.split())

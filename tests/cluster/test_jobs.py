@@ -1,0 +1,200 @@
+"""Answers that workers write are those that the model gives here."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fillrank as fr
+from fillrank.errors import InputError, NotSupportedError, OutputError, UnknownNameError
+
+pytest.importorskip("distributed")
+
+import dask.dataframe as dd
+from distributed import Client, LocalCluster
+
+from fillrank.cluster import jobs
+from fillrank.cluster.jobs import write_predictions, write_recommendations
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Ratings of 30 readers for 20 books, with holes."""
+    rng = np.random.default_rng(0)
+    i, j = np.nonzero(rng.random((30, 20)) < 0.5)
+    return pd.DataFrame(
+        {"reader": [f"r{k}" for k in i], "book": 100 + j, "score": rng.normal(size=i.size)}
+    )
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    with pytest.warns(fr.ConvergenceWarning):
+        return fr.GASR(n_sweeps=12, max_rank=2, random_state=0, progress=False).fit(table)
+
+
+def written(places):
+    """All files as one table."""
+    return pd.concat([pd.read_parquet(place) for place in places], ignore_index=True)
+
+
+def asked(n=100):
+    rng = np.random.default_rng(1)
+    return pd.DataFrame(
+        {"book": 100 + rng.integers(0, 20, n), "reader": [f"r{k}" for k in rng.integers(0, 30, n)]}
+    )
+
+
+def check_predictions(found, model, pairs, level=None):
+    rows, columns = pairs["reader"].to_numpy(), pairs["book"].to_numpy()
+    assert found["reader"].tolist() == rows.tolist()
+    assert found["book"].tolist() == columns.tolist()
+    np.testing.assert_array_equal(found["score"], model.predict(rows, columns))
+    assert list(found.columns[3:]) == ([] if level is None else ["lower", "upper"])
+    if level is not None:
+        low, high = model.predict_interval(rows, columns, level, kind="observation")
+        np.testing.assert_array_equal(found["lower"], low)
+        np.testing.assert_array_equal(found["upper"], high)
+
+
+@pytest.mark.parametrize("level", [None, 0.8])
+def test_predictions_of_a_data_frame(client, model, tmp_path, level):
+    pairs = asked()
+    places = write_predictions(
+        model, dd.from_pandas(pairs, npartitions=3), tmp_path / "new", client, level=level
+    )
+    assert [place.name for place in places] == [f"part-0000{p}.parquet" for p in range(3)]
+    check_predictions(written(places), model, pairs, level)
+    assert sorted((tmp_path / "new").iterdir()) == places  # and nothing else
+
+
+def test_predictions_of_files_and_in_blocks(client, model, tmp_path):
+    pairs = asked()
+    for p in range(2):
+        pairs[50 * p : 50 * (p + 1)].to_parquet(tmp_path / f"{p}.parquet", index=False)
+    client.run(_set_block, 7)
+    places = write_predictions(model, str(tmp_path / "*.parquet"), tmp_path / "out", client)
+    client.run(_set_block, jobs._AT_ONCE)
+    check_predictions(written(places), model, pairs)
+
+
+def _set_block(size):
+    jobs._AT_ONCE = size
+
+
+def test_a_partition_without_pairs(client, model, tmp_path):
+    pairs = asked()
+    pieces = dd.from_map(lambda piece: piece, [pairs[:0], pairs], meta=pairs[:0])
+    (place,) = write_predictions(model, pieces, tmp_path, client)
+    assert place.name == "part-00001.parquet"
+    check_predictions(pd.read_parquet(place), model, pairs)
+
+
+def test_fields_of_pairs(client, model, tmp_path):
+    pairs = dd.from_pandas(asked(), npartitions=1)
+    renamed = pairs.rename(columns={"reader": "a", "book": "b"})
+    places = write_predictions(model, renamed, tmp_path / "1", client, row="a", column="b")
+    check_predictions(written(places), model, asked())
+    renamed = pairs.rename(columns={"reader": "user", "book": "item"})
+    check_predictions(
+        written(write_predictions(model, renamed, tmp_path / "2", client)), model, asked()
+    )
+    with pytest.raises(InputError, match="Say which have the names"):
+        write_predictions(model, pairs[["book"]], tmp_path / "3", client)
+    with pytest.raises(InputError, match="name both fields"):
+        write_predictions(model, pairs, tmp_path / "3", client, row="reader")
+    with pytest.raises(UnknownNameError, match="no column 'who'"):
+        write_predictions(model, pairs, tmp_path / "3", client, row="who", column="book")
+    assert not (tmp_path / "3").exists()
+
+
+def test_a_name_that_is_not_known(client, model, tmp_path):
+    pairs = asked()
+    pairs.loc[70, "reader"] = "nobody"
+    with pytest.raises(UnknownNameError, match="'nobody'"):
+        write_predictions(model, dd.from_pandas(pairs, npartitions=2), tmp_path, client)
+
+
+@pytest.mark.parametrize("by", ["mean", "cautious"])
+def test_recommendations_without_what_was_seen(client, model, tmp_path, by):
+    places = write_recommendations(model, tmp_path, client, n=3, by=by)
+    assert len(places) == 2  # one for each worker
+    pd.testing.assert_frame_equal(written(places), model.recommend(n=3, by=by), check_dtype=False)
+
+
+def test_recommendations_in_many_blocks(client, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "_AT_ONCE", 20)
+    places = write_recommendations(model, tmp_path, client, n=4, leave_out=None)
+    assert len(places) == 6
+    expected = model.recommend(n=4, leave_out=None)
+    pd.testing.assert_frame_equal(written(places), expected, check_dtype=False)
+
+
+@pytest.mark.parametrize("as_files", [False, True])
+def test_recommendations_of_a_model_without_its_entries(client, table, model, tmp_path, as_files):
+    model.save(tmp_path / "bare.fillrank")
+    bare = fr.load(tmp_path / "bare.fillrank")
+    with pytest.raises(NotSupportedError, match="leave_out=ratings"):
+        write_recommendations(bare, tmp_path / "out", client)
+    hole = pd.DataFrame({"reader": ["r0"], "book": [119], "score": [np.nan]})
+    named = pd.concat([table, hole]).rename(
+        columns={"reader": "user", "book": "item", "score": "rating"}
+    )
+    seen = dd.from_pandas(named, npartitions=3, sort=False)
+    if as_files:
+        seen.to_parquet(tmp_path / "seen", write_index=False)
+        seen = tmp_path / "seen"
+    places = write_recommendations(bare, tmp_path / "out", client, n=5, leave_out=seen)
+    pd.testing.assert_frame_equal(written(places), model.recommend(n=5), check_dtype=False)
+
+
+def test_a_row_of_which_nothing_was_seen(client, table, model, tmp_path):
+    first = table[table["reader"] == "r0"].rename(columns={"reader": "user", "book": "item"})
+    seen = dd.from_pandas(first, npartitions=1)
+    places = write_recommendations(model, tmp_path, client, n=20, leave_out=seen)
+    counts = written(places).groupby("reader").size()
+    assert counts["r0"] == 20 - len(first)
+    assert (counts.drop("r0") == 20).all()
+
+
+def test_earlier_files_are_not_replaced(client, model, tmp_path):
+    write_recommendations(model, tmp_path, client)
+    before = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
+    for write in (
+        lambda: write_recommendations(model, tmp_path, client, n=2),
+        lambda: write_predictions(model, dd.from_pandas(asked(), npartitions=1), tmp_path, client),
+    ):
+        with pytest.raises(OutputError, match="already has 2 files"):
+            write()
+    assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == before
+    with pytest.raises(OutputError, match="is no folder"):
+        write_recommendations(model, tmp_path / "part-00000.parquet", client)
+
+
+def test_pairs_that_are_no_table_in_partitions(client, model, tmp_path):
+    with pytest.raises(InputError, match="from_pandas"):
+        write_predictions(model, asked(), tmp_path, client)
+
+
+@pytest.mark.parametrize("after", [0.0, 0.2])
+def test_a_worker_dies_over_it(client, model, tmp_path, after):
+    client.wait_for_workers(2)
+    pid = next(iter(client.run(os.getpid).values()))
+    killing = threading.Timer(after, os.kill, (pid, signal.SIGKILL))
+    killing.start()
+    pairs = dd.from_pandas(asked(400), npartitions=20)
+    places = write_predictions(model, pairs, tmp_path, client, level=0.5)
+    killing.join()
+    check_predictions(written(places), model, asked(400), 0.5)
