@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 
 import numpy as np
+import psutil
 
 import fillrank as fr
 from fillrank.cluster.sides import RemoteSide
@@ -75,10 +76,14 @@ def harm_in_the_middle(monkeypatch, moments, harm):
     monkeypatch.setattr(RemoteSide, "_gather", harmed)
 
 
-def signal_a_worker(client, rng, number=signal.SIGKILL):
-    """Send a signal to one of the workers' processes; gives its process number."""
-    client.wait_for_workers(1)
+def signal_a_worker(client, number=signal.SIGKILL):
+    """Send a signal to the worker that has run for longest, of two; gives its process number.
+
+    One that has only just begun may be killed before whoever started it knows that it has: it would
+    not be started again, which is no matter of ours.
+    """
+    client.wait_for_workers(2)
     workers = client.run(os.getpid, on_error="ignore")
-    pid = workers[sorted(workers)[rng.integers(len(workers))]]
+    pid = min(workers.values(), key=lambda pid: psutil.Process(pid).create_time())
     os.kill(pid, number)
     return pid

@@ -40,7 +40,7 @@ def killed(monkeypatch, client, n_kills, settings, seed):
     # The start takes more than 20 pieces of work, and so do the sweeps.
     moments = set((1 + rng.choice(40, size=n_kills, replace=False)).tolist())
     pids = []
-    harm_in_the_middle(monkeypatch, moments, lambda: pids.append(signal_a_worker(client, rng)))
+    harm_in_the_middle(monkeypatch, moments, lambda: pids.append(signal_a_worker(client)))
     there = fr.GASR(**settings).fit(small_table(), client=client)
     monkeypatch.undo()
     assert_same(fr.GASR(**settings).fit(small_table()), there)
@@ -65,8 +65,7 @@ def test_parts_of_files_are_made_again_from_the_files(monkeypatch, client, tmp_p
     long = pd.DataFrame({"row": table.rows, "column": table.columns, "value": table.values})
     for number, start in enumerate(range(0, len(long), 1000)):
         long.iloc[start : start + 1000].to_parquet(tmp_path / f"{number}.parquet")
-    rng = np.random.default_rng(0)
-    harm_in_the_middle(monkeypatch, {10}, lambda: signal_a_worker(client, rng))
+    harm_in_the_middle(monkeypatch, {10}, lambda: signal_a_worker(client))
     there = fr.GASR(**SHORT).fit(str(tmp_path / "*.parquet"), client=client)
     assert_same(fr.GASR(**SHORT).fit(long), there)
 
@@ -75,7 +74,7 @@ def test_a_frozen_worker_is_named(monkeypatch, client, impatient):
     frozen = []
 
     def freeze():
-        frozen.append(signal_a_worker(client, np.random.default_rng(0), signal.SIGSTOP))
+        frozen.append(signal_a_worker(client, signal.SIGSTOP))
 
     harm_in_the_middle(monkeypatch, {3}, freeze)
     with pytest.raises(ClusterError, match="no sign of life"):

@@ -223,16 +223,17 @@ BUGS = {
     "prior mean missing": ("_draw", "law.mean[p] - own", "-own"),
     "prior forgets where the row was": ("_draw", "law.mean[p] - own[i, law.free[p]]", "law.mean[p]"),
     "held coefficient forgotten": (
-        "_take_off_fit", "c[k] = own[i, k]", "c[k] = own[i, k] * (k != 4)"
+        "_take_off_fit", "c = own.astype(np.float64)", "c = own * (np.arange(6.0) != 4.0)"
     ),
     "last tile alone": ("_sums_by_difference", "products += x", "products = x"),
     "last tile of residuals alone": ("_sums_of_residuals", "products += e", "products = e"),
     "held coefficient left in the residuals": (
         "_sums_of_residuals", "own = half.own[rows]", "own = half.own[rows] * (np.arange(6) != 4)"
     ),
-    "root not transposed": ("_law", "lower=1)[0].T", "lower=1)[0]"),
+    "root not transposed": ("_law", "lower=1)[0]", "lower=1)[0].T"),
     "rows of a block with the same normals": (
-        "_draw", "row_bits(stream, start + i, bits)", "row_bits(stream, start, bits)"
+        "_draw", "_normals(address, start, h.shape)",
+        "_normals(address, start, (1, n_free)) * np.ones(h.shape)",
     ),
     "blocks with the same normals": ("_draw_block", "rows.start", "0"),
 }  # fmt: skip

@@ -172,17 +172,18 @@ GASR_BUGS = {
     "prior mean missing": ("_draw", "law.mean[p] - own", "-own"),
     "prior forgets where the row was": ("_draw", "law.mean[p] - own[i, law.free[p]]", "law.mean[p]"),
     "effects of the other side forgotten": (
-        "_take_off_fit", "c[k] = own[i, k]", "c[k] = own[i, k] * (k != 3)"
+        "_take_off_fit", "c = own.astype(np.float64)", "c = own * np.array([1.0, 1.0, 1.0, 0.0])"
     ),
     "effects of the other side left in the residuals": (
         "_sums_of_residuals", "own = half.own[rows]", "own = half.own[rows] * [1, 1, 1, 0]"
     ),
-    "root not transposed": ("_law", "lower=1)[0].T", "lower=1)[0]"),
+    "root not transposed": ("_law", "lower=1)[0]", "lower=1)[0].T"),
     "rows of a block with the same normals": (
-        "_draw", "row_bits(stream, start + i, bits)", "row_bits(stream, start, bits)"
+        "_draw", "_normals(address, start, h.shape)",
+        "_normals(address, start, (1, n_free)) * np.ones(h.shape)",
     ),
     "blocks with the same normals": ("_draw_block", "rows.start", "0"),
-    "a relaxed draw with the pull of a fresh one": ("_law", "(1.0 - a) * (root", "(root"),
+    "a relaxed draw with the pull of a fresh one": ("_law", "(1.0 - a) * (root.T", "(root.T"),
     "last tile alone": ("_sums_by_difference", "products += x", "products = x"),
     "last tile of residuals alone": ("_sums_of_residuals", "products += e", "products = e"),
 }  # fmt: skip
@@ -224,10 +225,8 @@ BPMF_BUGS = {
         "_law", "noise_variance * prior.precision",
         "noise_variance * np.diag(np.diag(prior.precision))",
     ),
-    "square of the fit missing": ("_take_off_fit", "(fitted - 2.0 * products", "(-2.0 * products"),
-    "square of the step missing": (
-        "_draw", "(_product(law.gram[k], step) - 2.0 * products", "(-2.0 * products"
-    ),
+    "square of the fit missing": ("_take_off_fit", "(fitted[i, k] - 2.0", "(-2.0"),
+    "square of the step missing": ("_draw", "(fitted[i, k] - 2.0", "(-2.0"),
 }  # fmt: skip
 
 

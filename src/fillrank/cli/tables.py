@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
-import numpy as np
 
 from fillrank.cli.source import STANDARD
 from fillrank.data.observations import Observations
@@ -106,11 +105,12 @@ def _completed_rows(
         names = data.row_labels[start : start + at_once]
         means = model.predict_block(names, data.column_labels)
         cells = [list(_written(row, digits)) for row in means.tolist()]
-        observed = slice(*np.searchsorted(data.row_index, [start, start + len(names)]))
+        stop = start + len(names)
+        observed = slice(*data.pointers[[start, stop]])
         for i, j, value in zip(
-            data.row_index[observed] - start,
+            data.row_index_of(start, stop) - start,
             data.column_index[observed],
-            data.values[observed].tolist(),
+            data.stored_values[observed].tolist(),
             strict=True,
         ):
             cells[i][j] = shortest(value)

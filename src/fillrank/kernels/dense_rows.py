@@ -33,7 +33,6 @@ from scipy.linalg.lapack import dtrtri
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
 from fillrank.kernels.gaussian_rows import Address
-from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.kernels.workers import Workers
 
 # A tile of the table: at most so many rows and columns. Fewer rows where blocks would be too few for the
@@ -72,7 +71,7 @@ class RowPrior(NamedTuple):
 
 
 class _Law(NamedTuple):
-    """What the draws of all rows share: mu, s2 Lam, (1 - a) Q^-1 and sqrt((1 - a^2) s2) L^-T.
+    """What the draws of all rows share: mu, s2 Lam, (1 - a) Q^-1 and sqrt((1 - a^2) s2) L^-1.
 
     ``gram`` is the Gram matrix of all factors, those of held coefficients among them.
     """
@@ -95,29 +94,30 @@ class _Half(NamedTuple):
     address: Address
 
 
-@njit(fastmath=REASSOCIATE)
-def _product(one, other):
-    """sum_k one_k other_k."""
-    total = 0.0
-    for k in range(one.size):
-        total += one[k] * other[k]
-    return total
-
-
 @njit(nogil=True, cache=True)
 def _take_off_fit(own, gram, products):
     """The products of x with all factors become those of e; by how much ||x||^2 differs from ||e||^2."""
-    width = own.shape[1]
-    c = np.empty(width)
+    c = own.astype(np.float64)
+    fitted = np.dot(c, gram)
     change = 0.0
     for i in range(own.shape[0]):
-        for k in range(width):
-            c[k] = own[i, k]
-        for k in range(width):
-            fitted = _product(gram[k], c)
-            change += c[k] * (fitted - 2.0 * products[i, k])
-            products[i, k] -= fitted
+        for k in range(own.shape[1]):
+            change += c[i, k] * (fitted[i, k] - 2.0 * products[i, k])
+            products[i, k] -= fitted[i, k]
     return change
+
+
+@njit
+def _normals(address, start, shape):
+    """Standard normals for the free coefficients of rows, the first of which is number ``start``."""
+    stream = start_stream(address.key, address.sweep, address.purpose)
+    bits = np.empty(shape[1], dtype=np.uint64)
+    z = np.empty(shape)
+    for i in range(shape[0]):
+        row_bits(stream, start + i, bits)
+        for p in range(shape[1]):
+            z[i, p] = normal_from_bits(bits[p], stream, start + i, p)
+    return z
 
 
 @njit(nogil=True, cache=True)
@@ -126,26 +126,28 @@ def _draw(own, products, law, address, start):
 
     ``products`` holds those of e with all factors.
     """
-    width, n_free = own.shape[1], law.free.size
-    stream = start_stream(address.key, address.sweep, address.purpose)
-    bits = np.empty(n_free, dtype=np.uint64)
-    away, h, z = np.empty(n_free), np.empty(n_free), np.empty(n_free)
-    step = np.zeros(width)
-    change = 0.0
-    for i in range(own.shape[0]):
-        row_bits(stream, start + i, bits)
+    n_rows, n_free = own.shape[0], law.free.size
+    away = np.empty((n_rows, n_free))
+    for i in range(n_rows):
         for p in range(n_free):
-            away[p] = law.mean[p] - own[i, law.free[p]]
-            z[p] = normal_from_bits(bits[p], stream, start + i, p)
+            away[i, p] = law.mean[p] - own[i, law.free[p]]
+    h = np.dot(away, law.shrink)
+    for i in range(n_rows):
         for p in range(n_free):
-            h[p] = products[i, law.free[p]] + _product(law.shrink[p], away)
+            h[i, p] += products[i, law.free[p]]
+    towards = np.dot(h, law.towards)
+    chance = np.dot(_normals(address, start, h.shape), law.chance)
+    step = np.zeros(own.shape)
+    for i in range(n_rows):
         for p in range(n_free):
             k = law.free[p]
             old = float(own[i, k])
-            own[i, k] = old + _product(law.towards[p], h) + _product(law.chance[p], z)
-            step[k] = own[i, k] - old
-        for k in range(width):
-            change += step[k] * (_product(law.gram[k], step) - 2.0 * products[i, k])
+            own[i, k] = old + towards[i, p] + chance[i, p]
+            step[i, k] = own[i, k] - old
+    change, fitted = 0.0, np.dot(step, law.gram)
+    for i in range(n_rows):
+        for k in range(own.shape[1]):
+            change += step[i, k] * (fitted[i, k] - 2.0 * products[i, k])
     return change
 
 
@@ -174,10 +176,10 @@ def _law(other: np.ndarray, prior: RowPrior, noise_variance: float, workers: Wor
     shrink = noise_variance * prior.precision
     Q = gram[prior.free][:, prior.free] + shrink
     Q.flat[:: len(Q) + 1] *= 1.0 + _LEAST_PIVOT  # the diagonal
-    root = dtrtri(np.linalg.cholesky(Q), lower=1)[0].T
+    root = np.ascontiguousarray(dtrtri(np.linalg.cholesky(Q), lower=1)[0])
     a = prior.relaxation
-    towards, chance = (1.0 - a) * (root @ root.T), math.sqrt((1.0 - a * a) * noise_variance) * root
-    return _Law(prior.free, gram, prior.mean, shrink, towards, np.ascontiguousarray(chance))
+    towards, chance = (1.0 - a) * (root.T @ root), math.sqrt((1.0 - a * a) * noise_variance) * root
+    return _Law(prior.free, gram, prior.mean, shrink, towards, chance)
 
 
 def _tiles(half: _Half, rows: slice) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -74,10 +74,11 @@ def lined_up(factors: np.ndarray) -> np.ndarray:
     """
     n, K = factors.shape
     width = -(-K // LANES) * LANES
-    room = np.zeros((n + 1) * width + _LINE // factors.itemsize, dtype=factors.dtype)
+    room = np.empty((n + 1) * width + _LINE // factors.itemsize, dtype=factors.dtype)
     first = -room.ctypes.data % _LINE // factors.itemsize
     out = room[first : first + (n + 1) * width].reshape(n + 1, width)
     out[:n, :K] = factors
+    out[:n, K:] = out[n] = 0
     return out
 
 
