@@ -41,10 +41,8 @@ class Observations:
 
     Attributes
     ----------
-    row_index, column_index : ndarray of int32
-        Where each entry is. Entries are sorted by row and, within a row, by column.
-    values : ndarray of float64
-        These and ``row_index`` are made anew whenever they are asked for: do so once, not in a loop.
+    column_index : ndarray of int32
+        The position of the column of each entry. Entries are sorted by row and, within a row, by column.
     pointers : ndarray of int64
         Row i has the entries from ``pointers[i]`` to just before ``pointers[i + 1]``.
     stored_values : ndarray of float32 or float64
@@ -211,7 +209,7 @@ class Observations:
 
     @property
     def row_index(self) -> np.ndarray:
-        """The position of the row of each entry."""
+        """The position of the row of each entry, made anew whenever it is asked for."""
         return self.row_index_of(0, self.shape[0])
 
     def row_index_of(self, row_start: int, row_stop: int) -> np.ndarray:
@@ -221,7 +219,7 @@ class Observations:
 
     @property
     def values(self) -> np.ndarray:
-        """The value of each entry."""
+        """The value of each entry in float64, made anew if they are held in float32."""
         return self.stored_values.astype(np.float64, copy=False)
 
     @property
