@@ -20,6 +20,9 @@ from distributed import Client
 
 from fillrank.cluster import watch
 
+# New processes for every death: a minute or two, and deadlines that a busy machine may miss.
+pytestmark = pytest.mark.slow
+
 SHORT = {"n_sweeps": 8, "burn_in": 4, "random_state": 3, "progress": False}
 
 
@@ -51,7 +54,6 @@ def test_workers_that_are_killed_change_nothing(monkeypatch, client):
     assert killed(monkeypatch, client, 3, SHORT, seed=1) == 3
 
 
-@pytest.mark.slow
 def test_twenty_kills_change_nothing(monkeypatch, client):
     settings = SHORT | {"n_chains": 2}
     kills = [killed(monkeypatch, client, 5, settings, seed) for seed in range(2, 6)]
