@@ -50,7 +50,7 @@ def test_geweke_long_chains(joint):
 
 
 BUGS = {
-    "uncentred scatter": ("draw_law", "centred.T @ centred", "vectors.T @ vectors"),
+    "uncentred scatter": ("draw_law", "gram(vectors, ubar", "gram(vectors, 0.0 * ubar"),
     "degrees without the vectors": ("draw_law", "prior.degrees + n)", "prior.degrees)"),
     "degrees off by one": ("draw_law", "prior.degrees + n)", "prior.degrees + n + 1)"),
     "scatter without the mean": ("draw_law", "n * prior.beta / weight", "0.0"),
@@ -61,7 +61,7 @@ BUGS = {
     "columns under the rows' law": ("sweep", "left, column_law, row", "left, row_law, row"),
     "noise without half": ("sweep", "b + 0.5 * square", "b + square"),
     "noise of too few entries": ("sweep", "a + 0.5 * data.n_entries", "a + 0.25 * data.n_entries"),
-    "basis not taken back": ("_draw_entries", "turned @ B.T", "turned @ inverse"),
+    "basis not taken back": ("_draw_entries", "turned(drawn, B.T", "turned(drawn, inverse"),
 }  # fmt: skip
 
 
@@ -120,8 +120,10 @@ def _scores_of_laws():
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((7, 2)) @ np.array([[1.0, 0.5], [0.0, 0.3]]) + [1.0, -2.0]
     prior, n = bpmf_geweke.PRIOR, 7
+    alone = Workers(1)
     laws = [
-        bpmf.draw_law(vectors, prior, Address(chain_key(3, 0), t, ROW_HYPER)) for t in range(4000)
+        bpmf.draw_law(vectors, prior, Address(chain_key(3, 0), t, ROW_HYPER), alone)
+        for t in range(4000)
     ]
     ubar, scatter = vectors.mean(axis=0), 7 * np.cov(vectors.T, bias=True)
     W = np.linalg.inv(
@@ -187,7 +189,7 @@ def test_the_basis_makes_both_matrices_diagonal():
     T, other = rng.standard_normal((4, 4)), rng.standard_normal((9, 4))
     counts = rng.integers(1, 5, 9)
     half = bpmf.Half(None, None, other, bpmf.Law(np.zeros(4), T), counts)
-    B, inverse = bpmf.common_basis(half)
+    B, inverse = bpmf.common_basis(half, Workers(1))
     np.testing.assert_allclose(B @ inverse, np.eye(4), atol=1e-12)
     np.testing.assert_allclose(B.T @ (T @ T.T) @ B, np.eye(4), atol=1e-10)
     G = B.T @ (other.T @ (counts[:, None] * other)) @ B

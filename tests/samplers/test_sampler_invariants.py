@@ -186,8 +186,8 @@ def _large_problem(dtype):
 def test_threads_and_ranges_do_not_change_a_bit(monkeypatch, sweep, options, dtype):
     data, state = _large_problem(dtype)
     outcomes = []
-    for n_threads, n_ranges in [(1, 4), (2, 4), (4, 4), (2, 1), (4, 13)]:
-        monkeypatch.setattr(workers_module, "_RANGES_PER_THREAD", n_ranges)
+    for n_threads, shortest in [(1, 0.2), (2, 0.2), (4, 0.2), (2, 1.0), (4, 0.01)]:
+        monkeypatch.setattr(workers_module, "_SHORTEST", shortest)
         with Workers(n_threads) as workers:
             frame = Frame(options, chain_key(4, 0), workers, 2)
             *_, last = _chain(sweep, state, data, frame, 5)

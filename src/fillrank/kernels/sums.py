@@ -4,12 +4,16 @@ Sums are taken by blocks of rows, and over the blocks in their order: the same b
 threads, and on any machines that hold whole blocks.
 """
 
+from functools import partial
+
 import numpy as np
 from numba import njit
 
 from fillrank.kernels.workers import Workers
 
 BLOCK = 1024  # rows
+# Of products with a matrix: rows at a time, which stay in a cache, and how many sums there are at most.
+_ROWS, _PARTS = 256, 64
 
 
 @njit(nogil=True, cache=True)
@@ -28,6 +32,25 @@ def _sum_blocks(factors, centre, sums, start, stop):
                 z = float(factors[i, k]) - centre[k]
                 first[k] += z
                 second[k] += z * z
+
+
+@njit(nogil=True, cache=True)
+def _gram_parts(factors, centre, roots, bounds, sums, start, stop):
+    part = np.empty((_ROWS, factors.shape[1]))
+    for p in range(start, stop):
+        for first in range(bounds[p], bounds[p + 1], _ROWS):
+            n = min(_ROWS, bounds[p + 1] - first)
+            for i in range(n):
+                for k in range(centre.size):
+                    part[i, k] = roots[first + i] * (float(factors[first + i, k]) - centre[k])
+            sums[p] += np.dot(part[:n].T, part[:n])
+
+
+@njit(nogil=True, cache=True)
+def _turn_parts(factors, matrix, out, start, stop):
+    for p in range(start, stop):
+        first, last = p * _ROWS, min((p + 1) * _ROWS, factors.shape[0])
+        np.dot(factors[first:last], matrix, out[first:last])
 
 
 def _block_pointers(factors: np.ndarray) -> np.ndarray:
@@ -59,3 +82,38 @@ def sums_about(
     workers.for_rows(lambda start, stop: _sum_blocks(factors, centre, sums, start, stop), pointers)
     first, second = sums.sum(axis=0)
     return first, second
+
+
+def _matrix_pointers(bounds: np.ndarray, width: int) -> np.ndarray:
+    """What the rows up to each bound cost in a product, in entries of a half-sweep, generously."""
+    return bounds * width**2 // 900
+
+
+def gram(
+    factors: np.ndarray, centre: np.ndarray, weights: np.ndarray, workers: Workers
+) -> np.ndarray:
+    """sum_i w_i (f_i - c)(f_i - c)^T in float64, over the rows f_i.
+
+    Examples
+    --------
+    >>> factors = np.array([[1.0, 0.0], [3.0, 2.0]])
+    >>> gram(factors, np.zeros(2), np.array([1.0, 2.0]), Workers(1))
+    array([[19., 12.],
+           [12.,  8.]])
+    """
+    n, width = factors.shape
+    bounds = np.linspace(0, n, min(_PARTS, -(-n // _ROWS)) + 1).astype(np.int64)
+    sums = np.zeros((bounds.size - 1, width, width))
+    work = partial(_gram_parts, factors, centre, np.sqrt(weights), bounds, sums)
+    workers.for_rows(work, _matrix_pointers(bounds, width))
+    return np.asarray(sums.sum(axis=0))
+
+
+def turned(factors: np.ndarray, matrix: np.ndarray, workers: Workers) -> np.ndarray:
+    """The product of factors and a small matrix, in the factors' precision."""
+    matrix = np.ascontiguousarray(matrix, dtype=factors.dtype)
+    out = np.empty((len(factors), matrix.shape[1]), dtype=factors.dtype)
+    bounds = _ROWS * np.arange(-(-len(factors) // _ROWS) + 1)
+    work = partial(_turn_parts, factors, matrix, out)
+    workers.for_rows(work, _matrix_pointers(bounds, factors.shape[1]))
+    return out

@@ -4,6 +4,7 @@ The kernels release the interpreter's lock and address their draws by row, so a 
 of handing out ranges of rows; which thread takes which range does not change a bit of the result.
 """
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -14,10 +15,23 @@ import numpy as np
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
-# Ranges per thread: enough to even out rows of different cost, few enough to cost nothing themselves.
-_RANGES_PER_THREAD = 8
+# Of a thread's even share, what its last ranges take.
+_SHORTEST = 1 / 64
 # Entries below which a second thread costs more than it brings.
 _SMALLEST_SHARE = 5_000
+
+
+def _shares(n_threads: int) -> np.ndarray:
+    """Where ranges end, as shares of all entries: long ones first, short ones to finish together.
+
+    Each is half of what a thread's even share of the rest would be, down to ``_SHORTEST`` of an even
+    share of the whole: many short ranges would cost more to hand out than they even out.
+    """
+    ends, end = [], 0.0
+    while end < 1.0:
+        end += max(0.5 * (1.0 - end), _SHORTEST) / n_threads
+        ends.append(end)
+    return np.array(ends[:-1])
 
 
 class Workers:
@@ -25,7 +39,8 @@ class Workers:
 
     def __init__(self, n_threads: int):
         self.n_threads = n_threads
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        # The thread that calls works too: it need not sleep and be woken.
+        self._pool = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
 
     def for_rows(self, work: Callable[[int, int], None], pointers: np.ndarray) -> None:
         """Call ``work(start, stop)`` on ranges that cover all rows once and share out the entries."""
@@ -33,11 +48,26 @@ class Workers:
         if self._pool is None or pointers[-1] < _SMALLEST_SHARE:
             work(0, n_rows)
             return
-        shares = np.linspace(0, pointers[-1], _RANGES_PER_THREAD * self.n_threads + 1)[1:-1]
+        shares = pointers[-1] * _shares(self.n_threads)
         bounds = [0, *np.searchsorted(pointers, shares).clip(0, n_rows).tolist(), n_rows]
-        ranges = [(a, b) for a, b in pairwise(bounds) if a < b]
-        for future in [self._pool.submit(work, a, b) for a, b in ranges]:
-            future.result()
+        ranges = deque((a, b) for a, b in pairwise(bounds) if a < b)
+
+        def take_ranges() -> None:
+            while True:
+                try:
+                    start, stop = ranges.popleft()
+                except IndexError:
+                    return
+                work(start, stop)
+
+        others = [self._pool.submit(take_ranges) for _ in range(self.n_threads - 1)]
+        try:
+            take_ranges()
+        finally:
+            ranges.clear()
+            for other in others:
+                if not other.cancel():
+                    other.result()
 
     def both(self, one: Callable[[], _A], other: Callable[[], _B], size: int) -> tuple[_A, _B]:
         """The results of two calls; side by side if there are as many as ``size`` things to work on."""
@@ -45,7 +75,7 @@ class Workers:
             return one(), other()
         first = self._pool.submit(one)
         second = other()
-        return first.result(), second
+        return one() if first.cancel() else first.result(), second
 
     def close(self) -> None:
         """End the threads."""

@@ -36,6 +36,7 @@ from fillrank.kernels.dense_rows import Dense
 from fillrank.kernels.gaussian_rows import Address, Prior
 from fillrank.kernels.joint_rows import JointPrior
 from fillrank.kernels.spectrum import singular_values
+from fillrank.kernels.sums import gram, sums_about, turned
 from fillrank.kernels.workers import Workers
 from fillrank.samplers.draw import Draw
 from fillrank.samplers.rows import draw_rows
@@ -132,17 +133,17 @@ def _standard_law(address, rank, degrees):
     return A, z
 
 
-def draw_law(vectors: np.ndarray, prior: Hyperprior, address: Address) -> Law:
+def draw_law(vectors: np.ndarray, prior: Hyperprior, address: Address, workers: Workers) -> Law:
     """(mu, Lambda) given the n vectors of a side, with mean ubar and centred scatter S.
 
     Lambda ~ Wishart(W, nu_0 + n) with W^-1 = w_0 I + S + n beta_0/(n + beta_0) ubar ubar^T;
     mu ~ N(n ubar/(n + beta_0), ((n + beta_0) Lambda)^-1).
     """
     n, rank = vectors.shape
-    ubar = vectors.mean(axis=0, dtype=np.float64)
-    centred = vectors - ubar
+    ubar = sums_about(vectors, np.zeros(rank), workers)[0] / n
+    scatter = gram(vectors, ubar, np.ones(n), workers)
     weight = n + prior.beta
-    inverse = centred.T @ centred + n * prior.beta / weight * np.outer(ubar, ubar)
+    inverse = scatter + n * prior.beta / weight * np.outer(ubar, ubar)
     inverse[np.diag_indices(rank)] += prior.inverse_scale
     C = np.linalg.cholesky(inverse)
     A, z = _standard_law(address, rank, prior.degrees + n)
@@ -173,27 +174,27 @@ def _draw_jointly(half: Half, noise_variance: float, address: Address, workers: 
     return own, draw_rows(values, own, other, prior, noise_variance, address, workers)
 
 
-def common_basis(half: Half) -> tuple[np.ndarray, np.ndarray]:
+def common_basis(half: Half, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
     """(B, B^-1) with B^T Lambda B = I and B^T G B diagonal, G = sum_j n_j f_j f_j^T over the other side.
 
     n_j is how many entries column j has: G is the sum of the Gram matrices of all rows.
     """
-    T, other = half.law.T, half.other.astype(np.float64)
-    G = other.T @ (half.other_counts[:, None] * other)
-    inner = np.linalg.solve(T, np.linalg.solve(T, G).T)
+    T, other = half.law.T, half.other
+    G = gram(other, np.zeros(len(T)), half.other_counts, workers)
+    inverse = np.linalg.inv(T)
+    inner = inverse @ G @ inverse.T
     _, Q = eigh(0.5 * (inner + inner.T))
-    return np.linalg.solve(T.T, Q), Q.T @ T.T
+    return inverse.T @ Q, Q.T @ T.T
 
 
 def _draw_entries(half: Half, noise_variance: float, address: Address, workers: Workers):
     values, own, other, law, _ = half
-    B, inverse = common_basis(half)
-    turned = np.ascontiguousarray(own @ inverse.T.astype(own.dtype))
-    factors = np.ascontiguousarray(other @ B.astype(other.dtype))
+    B, inverse = common_basis(half, workers)
+    drawn, factors = turned(own, inverse.T, workers), turned(other, B, workers)
     rank = own.shape[1]
     prior = Prior(np.arange(rank), inverse @ law.mean, np.ones(rank))
-    square = draw_rows(values, turned, factors, prior, noise_variance, address, workers)
-    return np.ascontiguousarray(turned @ B.T.astype(own.dtype)), square
+    square = draw_rows(values, drawn, factors, prior, noise_variance, address, workers)
+    return turned(drawn, B.T, workers), square
 
 
 def sweep(state: State, data: Data | FullData, frame: Frame) -> tuple[State, Info]:
@@ -203,11 +204,11 @@ def sweep(state: State, data: Data | FullData, frame: Frame) -> tuple[State, Inf
     draw_side = _draw_jointly if joint or isinstance(data, FullData) else _draw_entries
     row_counts, column_counts = data.counts
 
-    row_law = draw_law(state.left, prior, Address(key, t, streams.ROW_HYPER))
+    row_law = draw_law(state.left, prior, Address(key, t, streams.ROW_HYPER), workers)
     half = Half(data.rows, state.left, state.right, row_law, column_counts)
     left, _ = draw_side(half, noise, Address(key, t, streams.ROWS), workers)
 
-    column_law = draw_law(state.right, prior, Address(key, t, streams.COLUMN_HYPER))
+    column_law = draw_law(state.right, prior, Address(key, t, streams.COLUMN_HYPER), workers)
     half = Half(data.columns, state.right, left, column_law, row_counts)
     right, square = draw_side(half, noise, Address(key, t, streams.COLUMNS), workers)
 
