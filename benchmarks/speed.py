@@ -67,7 +67,7 @@ def bare_rows(entries, own, other, free, squares, start, stop):
             residual[t] = entries.values[first + t]
         for t in range(last - first, n):
             residual[t] = own.dtype.type(0)
-        _gather(entries.indices[first:last], minus, other, tile, stride, residual)
+        _gather(entries.indices, first, last, minus, other, tile, stride, residual)
         before, steps = (0, 0), (own.dtype.type(0), own.dtype.type(0))
         for p in range(0, free, 2):
             q = min(p + 1, free - 1)

@@ -29,6 +29,7 @@ from fillrank.kernels.lanes import (
     add,
     load,
     multiply_add,
+    number,
     prefetch,
     spread,
     spread_from,
@@ -122,34 +123,54 @@ def _gather_block(other, j, minus, tile, at, stride, e):
 
 
 @njit
-def _column(indices, t, zeros):
-    """The column of entry t; beyond the last one, the line of zeros."""
-    return indices[t] if t < indices.size else zeros
+def _eight(indices, t):
+    """The columns of entry t and of the seven behind it."""
+    return (
+        number(indices, t),
+        number(indices, t + 1),
+        number(indices, t + 2),
+        number(indices, t + 3),
+        number(indices, t + 4),
+        number(indices, t + 5),
+        number(indices, t + 6),
+        number(indices, t + 7),
+    )
 
 
 @njit
-def _gather(indices, minus, other, tile, stride, residual):
-    """Fill the tile with the factors of a row's columns; residual += minus . f, for ``minus`` = -c.
+def _ask_for(other, j):
+    """Have the factors of eight columns brought near."""
+    for k in range(0, other.shape[1], _LINE // other.itemsize):
+        prefetch(other, (j[0], k))
+        prefetch(other, (j[1], k))
+        prefetch(other, (j[2], k))
+        prefetch(other, (j[3], k))
+        prefetch(other, (j[4], k))
+        prefetch(other, (j[5], k))
+        prefetch(other, (j[6], k))
+        prefetch(other, (j[7], k))
 
-    Factor k of the columns is tile[k * stride:], with zeros after the last up to a whole vector.
+
+@njit
+def _gather(indices, first, last, minus, other, tile, stride, residual):
+    """Fill the tile with the factors of the columns of a row, whose entries are first to last.
+
+    residual += minus . f, for ``minus`` = -c. Factor k of the columns is tile[k * stride:], with zeros
+    after the last up to a whole vector. Lines are asked for ahead beyond the end of a row: the next one
+    follows.
     """
-    zeros = np.int32(other.shape[0] - 1)
-    for t in range(0, indices.size, LANES):
-        for u in range(t + _AHEAD, min(t + _AHEAD + LANES, indices.size)):
-            for k in range(0, other.shape[1], _LINE // other.itemsize):
-                prefetch(other, (indices[u], k))
-        j = (
-            _column(indices, t, zeros),
-            _column(indices, t + 1, zeros),
-            _column(indices, t + 2, zeros),
-            _column(indices, t + 3, zeros),
-            _column(indices, t + 4, zeros),
-            _column(indices, t + 5, zeros),
-            _column(indices, t + 6, zeros),
-            _column(indices, t + 7, zeros),
-        )
-        e = _gather_block(other, j, minus, tile, t, stride, load(residual, t))
-        store(residual, t, e)
+    last_whole = last - (last - first) % LANES
+    for t in range(first, last_whole, LANES):
+        if t + _AHEAD + LANES <= indices.size:
+            _ask_for(other, _eight(indices, t + _AHEAD))
+        at, j = t - first, _eight(indices, t)
+        store(residual, at, _gather_block(other, j, minus, tile, at, stride, load(residual, at)))
+    if last_whole < last:
+        rest = np.full(LANES, other.shape[0] - 1, dtype=np.int32)  # the line of zeros
+        for t in range(last_whole, last):
+            rest[t - last_whole] = indices[t]
+        at, j = last_whole - first, _eight(rest, 0)
+        store(residual, at, _gather_block(other, j, minus, tile, at, stride, load(residual, at)))
 
 
 @njit
@@ -237,16 +258,14 @@ def gaussian_rows(entries, own, other, prior, noise_variance, address, squares, 
     for i in range(start, stop):
         first, last = entries.pointers[i], entries.pointers[i + 1]
         n = -(-(last - first) // LANES) * LANES
-        stride = (
-            n | LANES
-        )  # an odd number of vectors: no two factors fall on the same part of the cache
+        stride = n | LANES  # an odd number of vectors: factors do not collide in the cache
         for k in range(own.shape[1]):
             minus[k] = -own[i, k]
         for t in range(last - first):
             residual[t] = entries.values[first + t]
         for t in range(last - first, n):
             residual[t] = none
-        _gather(entries.indices[first:last], minus, other, tile, stride, residual)
+        _gather(entries.indices, first, last, minus, other, tile, stride, residual)
         at_row = address.first_row + i
         row_bits(stream, at_row, bits)
         for p in range(n_free):

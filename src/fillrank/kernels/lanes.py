@@ -94,6 +94,16 @@ def store(typing: Any, array: Any, index: Any, vector: Any) -> Any:
 
 
 @intrinsic
+def number(typing: Any, array: Any, index: Any) -> Any:
+    """``array[index]``."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(context, builder, array, *arguments))
+
+    return array.dtype(array, _whole(index)), code
+
+
+@intrinsic
 def spread(typing: Any, x: Any) -> Any:
     """One number in all lanes."""
 
