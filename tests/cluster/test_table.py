@@ -34,6 +34,24 @@ def client():
         yield client
 
 
+def laid_out(source, client, centre, dtype):
+    return lay_out(source, client, centre, dtype, check_room=lambda *_: None)
+
+
+def test_room_is_asked_for_before_entries_change_places(client):
+    asked = []
+
+    def refuse(*numbers):
+        asked.append(numbers)
+        raise InputError("no room")
+
+    with pytest.raises(InputError, match="no room"):
+        lay_out(partitions(lines(), [300]), client, True, np.dtype("float32"), refuse)
+    ((n_entries, (n_rows, n_columns)),) = asked
+    table = fr.Observations.from_table(lines())
+    assert (n_entries, n_rows, n_columns) == (len(table), *table.shape)
+
+
 def lines(kind="whole", n=600, seed=0):
     """A long table of distinct cells, in no order; the last names come with missing values alone."""
     rng = np.random.default_rng(seed)
@@ -98,7 +116,7 @@ def check_same(laid, table, centre=True, dtype="float32", **fields):
 @pytest.mark.parametrize("at", [[], [100], [0, 1, 1, 250, 251, 600]])
 def test_the_same_as_on_one_machine(client, kind, at):
     table = lines(kind)
-    laid = lay_out(partitions(table, at), client, True, np.dtype("float32"))
+    laid = laid_out(partitions(table, at), client, True, np.dtype("float32"))
     check_same(laid, table)
     assert laid.value_range == (1.0, 5.0)
 
@@ -108,7 +126,7 @@ def test_the_same_as_on_one_machine(client, kind, at):
 def test_values_that_are_no_ratings(client, dtype, centre):
     table = lines()
     table["rating"] = 1e9 + np.random.default_rng(1).normal(size=len(table))
-    laid = lay_out(partitions(table, [200, 400]), client, centre, np.dtype(dtype))
+    laid = laid_out(partitions(table, [200, 400]), client, centre, np.dtype(dtype))
     check_same(laid, table, centre, dtype)
     assert laid.value_range is None
 
@@ -122,23 +140,23 @@ def test_fewer_rows_than_workers(client, n_rows):
             "value": np.arange(20.0) ** 2,
         }
     )
-    check_same(lay_out(partitions(table, [5]), client, True, np.dtype("float32")), table)
+    check_same(laid_out(partitions(table, [5]), client, True, np.dtype("float32")), table)
 
 
 def test_most_entries_in_one_row(client):
     table = lines()
     table["user"] = np.where(np.arange(600) % 50 == 0, table["user"], -1)
     table = table.drop_duplicates(["user", "item"])
-    check_same(lay_out(partitions(table, [9]), client, True, np.dtype("float32")), table)
+    check_same(laid_out(partitions(table, [9]), client, True, np.dtype("float32")), table)
 
 
 def test_parquet_files_by_a_pattern(client, tmp_path):
     table = lines("text").assign(note="not read")
     for p in range(12):  # part.10 comes after part.2
         table[50 * p : 50 * (p + 1)].to_parquet(tmp_path / f"part.{p}.parquet", index=False)
-    laid = lay_out(str(tmp_path / "*.parquet"), client, True, np.dtype("float32"))
+    laid = laid_out(str(tmp_path / "*.parquet"), client, True, np.dtype("float32"))
     check_same(laid, table)
-    laid = lay_out(tmp_path, client, True, np.dtype("float32"))
+    laid = laid_out(tmp_path, client, True, np.dtype("float32"))
     check_same(laid, table)
 
 
@@ -146,15 +164,15 @@ def test_fields_by_name(client):
     table = lines().rename(columns={"user": "a", "item": "b", "rating": "c"})
     fields = {"row": "b", "column": "a", "value": "c"}
     opened = open_lines(partitions(table, [300]), **fields)
-    check_same(lay_out(opened, client, True, np.dtype("float32")), table, **fields)
+    check_same(laid_out(opened, client, True, np.dtype("float32")), table, **fields)
     opened = open_lines(partitions(table, [300]), layout="long")
-    check_same(lay_out(opened, client, True, np.dtype("float32")), table, layout="long")
+    check_same(laid_out(opened, client, True, np.dtype("float32")), table, layout="long")
 
 
 def test_what_is_lost_with_a_worker_is_made_again(client, tmp_path):
     table = lines("text")
     table.to_parquet(tmp_path / "all.parquet", index=False)
-    laid = lay_out(tmp_path / "all.parquet", client, True, np.dtype("float32"))
+    laid = laid_out(tmp_path / "all.parquet", client, True, np.dtype("float32"))
     check_same(laid, table)
     (worker,) = client.who_has(laid.rows.parts)[laid.rows.parts[0].key]
     os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
@@ -168,7 +186,7 @@ def test_a_worker_dies_over_it(client, after):
     pid = next(iter(client.run(os.getpid).values()))
     killing = threading.Timer(after, os.kill, (pid, signal.SIGKILL))
     killing.start()
-    laid = lay_out(partitions(table, list(range(30, 600, 30))), client, True, np.dtype("float32"))
+    laid = laid_out(partitions(table, list(range(30, 600, 30))), client, True, np.dtype("float32"))
     killing.join()
     check_same(laid, table)
 
@@ -176,17 +194,17 @@ def test_a_worker_dies_over_it(client, after):
 def test_no_table_that_is_long(client):
     wide = partitions(lines().rename(columns={"user": "tea"}), [])
     with pytest.raises(InputError, match=r"must be long.*'tea', 'item', 'rating'"):
-        lay_out(wide, client, True, np.dtype("float32"))
+        laid_out(wide, client, True, np.dtype("float32"))
     with pytest.raises(UnknownNameError, match="no column 'who'"):
         open_lines(wide, row="who", column="item", value="rating")
 
 
 def test_no_files(client, tmp_path):
     with pytest.raises(ReadError, match="there is no file"):
-        lay_out(tmp_path / "*.parquet", client, True, np.dtype("float32"))
+        laid_out(tmp_path / "*.parquet", client, True, np.dtype("float32"))
     (tmp_path / "text.parquet").write_text("user,item,rating\n")
     with pytest.raises(ReadError, match="cannot be read as Parquet"):
-        lay_out(tmp_path / "text.parquet", client, True, np.dtype("float32"))
+        laid_out(tmp_path / "text.parquet", client, True, np.dtype("float32"))
 
 
 def test_without_dask(monkeypatch):
@@ -200,7 +218,7 @@ def refused(client, table, error=InputError):
     with pytest.raises(error) as here:
         fr.Observations.from_table(table)
     with pytest.raises(error) as there:
-        lay_out(partitions(table, [100, 300]), client, True, np.dtype("float32"))
+        laid_out(partitions(table, [100, 300]), client, True, np.dtype("float32"))
     return str(here.value), str(there.value)
 
 

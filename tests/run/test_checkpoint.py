@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from fillrank.data import whole_files
+from fillrank.data import folders, whole_files
 from fillrank.data.array_file import read, write
 from fillrank.errors import InputError, OutputError, ReadError
 from fillrank.estimators import sampled
@@ -159,7 +159,7 @@ def dies(monkeypatch, folder, number):
         return changed
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write", or_die(write))
+        patch.setattr(folders, "write", or_die(write))
         patch.setattr(Checkpoint, "_delete_others", or_die(Checkpoint._delete_others))
         try:
             fit(checkpoint=folder, n_sweeps=10, burn_in=4)
@@ -300,6 +300,21 @@ def test_folders_that_cannot_be(folder, monkeypatch):
 def test_folders_are_made(folder):
     fit(checkpoint=folder / "a" / "b")
     assert (folder / "a" / "b" / "run.fillrank").exists()
+
+
+def test_a_run_on_shared_storage_is_taken_up_again(folder, monkeypatch):
+    pytest.importorskip("fsspec")
+    place = f"memory://{folder.parent.name}/run"
+    whole = contents(fit())
+    with monkeypatch.context() as patch:
+        die_in_sweep(patch, gasr, 20)
+        with pytest.raises(Died):
+            fit(checkpoint=place)
+    with monkeypatch.context() as patch:
+        die_in_sweep(patch, gasr, 10)  # the twenty are not taken again
+        assert contents(fit(checkpoint=place)) == whole
+    with pytest.raises(InputError, match=r"memory://.*/run has the checkpoint of another run"):
+        fit(checkpoint=place, random_state=1)
 
 
 @pytest.mark.parametrize("which", ["run", "draws"])

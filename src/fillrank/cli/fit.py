@@ -1,5 +1,6 @@
 """``fillrank fit``: fit a table, and keep the model in a file."""
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -119,15 +120,19 @@ def _fit_here(settings: Settings, origin: Source, quiet: bool) -> Any:
     return methods.fit(settings, data, progress=not quiet)
 
 
+def _address(table: Path) -> str:
+    """A path as it is; an address, such as s3://bucket/ratings, with the slash that a path loses."""
+    return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", str(table))
+
+
 def _fit_on_cluster(settings: Settings, origin: Source, quiet: bool, address: str) -> Any:
     from fillrank.cluster.lines import open_lines
 
     _check_for_cluster(settings, origin)
     model = methods.make(settings, progress=not quiet)
     with _client(address) as client:
-        lines = open_lines(
-            str(origin.table), origin.row, origin.column, origin.value, origin.layout
-        )
+        place = _address(origin.table)
+        lines = open_lines(place, origin.row, origin.column, origin.value, origin.layout)
         if not quiet:
             n_workers, n_threads = len(client.nthreads()), sum(client.nthreads().values())
             say(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import fillrank as fr
@@ -24,7 +23,7 @@ class Settings(NamedTuple):
     chains: int = 1
     threads: int | None = None
     seed: int = 0
-    checkpoint: Path | None = None
+    checkpoint: str | None = None
 
 
 def check(settings: Settings) -> None:

@@ -120,11 +120,11 @@ Threads = Annotated[
     int | None, _fitting(metavar="N", min=1, help="Processors to use.", show_default="all")
 ]
 Checkpoint = Annotated[
-    Path | None,
+    str | None,  # an address such as s3://bucket/run is no path
     _fitting(
         metavar="DIR",
-        help="Keep the run in this folder while it goes (GASR, BPMF): if it is stopped, the same "
-        "command takes it up again.",
+        help="Keep the run in this folder, or at an address that fsspec can reach, while it goes (GASR, "
+        "BPMF): if it is stopped, the same command takes it up again.",
     ),
 ]
 Dask = Annotated[

@@ -78,19 +78,17 @@ def place(source: Any, client: Any, form: Form) -> Placed:
     form : Form
     """
     watch = Watch(client)
+
+    def check_room(n_entries: int, shape: tuple[int, int]) -> None:
+        limits = [worker["memory_limit"] for worker in watch.workers().values()]
+        check_worker_room(limits, n_entries, shape, form.width, form.dtype)
+
     if isinstance(source, Observations):
-        _check_room(source.n_entries, source.shape, watch, form)
+        check_room(source.n_entries, source.shape)
         laid = send_out(source, watch, form.centre, form.dtype)
         return _placed(laid, source, watch, form.dtype)
-    laid = lay_out(source, client, form.centre, form.dtype)
-    named = _names_alone(laid)
-    _check_room(int(laid.rows.pointers[-1]), named.shape, watch, form)
-    return _placed(laid, named, watch, form.dtype)
-
-
-def _check_room(n_entries: int, shape: tuple[int, int], watch: Watch, form: Form) -> None:
-    limits = [worker["memory_limit"] for worker in watch.workers().values()]
-    check_worker_room(limits, n_entries, shape, form.width, form.dtype)
+    laid = lay_out(source, client, form.centre, form.dtype, check_room)
+    return _placed(laid, _names_alone(laid), watch, form.dtype)
 
 
 def _placed(laid: LaidOut, observations: Observations, watch: Watch, dtype: np.dtype) -> Placed:

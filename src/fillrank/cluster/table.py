@@ -7,7 +7,7 @@ the one in which every piece is a task of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -54,7 +54,13 @@ class _Side(NamedTuple):
     n_others: int
 
 
-def lay_out(source: Any, client: Any, centre: bool, dtype: np.dtype) -> LaidOut:
+def lay_out(
+    source: Any,
+    client: Any,
+    centre: bool,
+    dtype: np.dtype,
+    check_room: Callable[[int, tuple[int, int]], None],
+) -> LaidOut:
     """Lay a long table out over the workers of a client, in standard units.
 
     The same bits as those of `Observations.from_table` and `standardise` for the same lines.
@@ -68,10 +74,14 @@ def lay_out(source: Any, client: Any, centre: bool, dtype: np.dtype) -> LaidOut:
         Whether the overall mean is taken off.
     dtype : dtype
         Of the values in standard units.
+    check_room : callable
+        Is told the numbers of entries, and of rows and columns, as soon as they are known: before
+        entries begin to change places.
     """
     lines = source if isinstance(source, Lines) else open_lines(source)
     watch = Watch(client)
     table = _number(lines, watch)
+    check_room(int(table.rows.counts.sum()), (table.rows.counts.size, table.columns.counts.size))
     briefs = results(watch, client.map(brief_of, table.numbered))
     span = _span(briefs)
 
@@ -79,7 +89,7 @@ def lay_out(source: Any, client: Any, centre: bool, dtype: np.dtype) -> LaidOut:
         return sum(results(watch, client.map(total_of, table.numbered, measure=measure)))
 
     location, scale = units_of(span, total, centre)
-    rows, columns = _shuffle(client, table, Standardised(location, scale, np.dtype(dtype)))
+    rows, columns = _shuffle(watch, table, Standardised(location, scale, np.dtype(dtype)))
     check_repeats(watch, table, rows.parts)
     return LaidOut(
         table.rows.labels,
@@ -130,9 +140,9 @@ def _value_range(briefs: Sequence[Brief], n_values: int) -> tuple[float, float] 
     return rating_scale(np.resize(levels, min(n_values, ENTRIES_PER_LEVEL * levels.size)))
 
 
-def _shuffle(client: Any, table: Table, units: Standardised) -> tuple[SideParts, SideParts]:
+def _shuffle(watch: Watch, table: Table, units: Standardised) -> tuple[SideParts, SideParts]:
     """Give every entry to the worker that has its row, and again to the one that has its column."""
-    placed = client.map(
+    placed = watch.client.map(
         _place, table.numbered, table.row_positions, table.column_positions, units=units
     )
     nothing = np.empty(0, dtype=np.int32)
@@ -140,8 +150,8 @@ def _shuffle(client: Any, table: Table, units: Standardised) -> tuple[SideParts,
     entries = dask_dataframe().from_delayed(placed, meta=meta, verify_meta=False)
     rows, columns = (_at_least_two(names.counts) for names in (table.rows, table.columns))
     return (
-        _by_side(client, entries, rows, _Side("row", "column", columns.size)),
-        _by_side(client, entries, columns, _Side("column", "row", rows.size)),
+        _by_side(watch, entries, rows, _Side("row", "column", columns.size)),
+        _by_side(watch, entries, columns, _Side("column", "row", rows.size)),
     )
 
 
@@ -163,19 +173,20 @@ def _place(numbered: Numbered, rows: np.ndarray, columns: np.ndarray, units: Sta
     return _frame(rows[i], columns[j], standard.astype(units.dtype))
 
 
-def _by_side(client: Any, entries: Any, counts: np.ndarray, side: _Side) -> SideParts:
-    """Shuffle entries by their own side; each worker gets a part as large as it has threads."""
-    threads = client.nthreads()
+def _by_side(watch: Watch, entries: Any, counts: np.ndarray, side: _Side) -> SideParts:
+    """Shuffle entries by their own side, into parts that go by the threads of the workers."""
+    client = watch.client
+    threads = [worker["nthreads"] for worker in watch.workers().values()]
     pointers = np.concatenate([[0], np.cumsum(counts)])
-    bounds = part_bounds(pointers, list(threads.values()))
+    bounds = part_bounds(pointers, threads)
     aimed = entries.map_partitions(
         _aim, side.own, bounds, meta=_aim(entries._meta, side.own, bounds)
     )
     shuffled = aimed.set_index("part", divisions=list(range(bounds.size)), shuffle_method="tasks")
     pieces = client.compute(shuffled.to_delayed())
     parts = [
-        client.submit(part_of_table, piece, side, *rows, workers=[worker], allow_other_workers=True)
-        for piece, worker, rows in zip(pieces, threads, pairwise(bounds.tolist()), strict=True)
+        client.submit(part_of_table, piece, side, *rows)
+        for piece, rows in zip(pieces, pairwise(bounds.tolist()), strict=True)
     ]
     return SideParts(pointers, bounds, parts)
 

@@ -11,15 +11,15 @@ import os
 import time
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from reprlib import repr as in_short
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.data.array_file import Content, read, write
+from fillrank.data.array_file import Content
 from fillrank.data.codec import pack, unpack_all
+from fillrank.data.folders import open_folder
 from fillrank.errors import InputError, OutputError, ReadError
 from fillrank.run.chains import Sampler
 from fillrank.run.loop import Run
@@ -35,8 +35,8 @@ class Checkpoint:
 
     Parameters
     ----------
-    folder : path
-        Made if it is not there.
+    folder : path or address
+        As `open_folder` takes it; made if it is not there.
     identity : mapping of str to JSON
         What the run depends on. A run that is there already must have had the same.
 
@@ -47,32 +47,16 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | os.PathLike[str], identity: Mapping[str, Any]):
-        self._folder = Path(folder)
+        self._folder = open_folder(folder)
         self._identity = dict(identity)
         self._files: dict[str, list[int]] = {}  # the sweeps whose draws are in each file
         self._next = time.monotonic() + SECONDS_BETWEEN
         self._has_complained = False
         self._content: Content | None = None
-        self._make_folder()
-        if (self._folder / _RUN).exists():
-            self._content = read(self._folder / _RUN, _KIND)
+        if self._folder.has(_RUN):
+            self._content = self._folder.read(_RUN, _KIND)
             self._check_identity(self._content.about.get("identity"))
         self.about = None if self._content is None else self._content.about.get("about")
-
-    def _make_folder(self) -> None:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"the folder {self._folder} for the checkpoint cannot be made: {error.strerror}. "
-                "Name another."
-            ) from error
-        # Told now, and not when hours of work ought to be kept.
-        if not os.access(self._folder, os.W_OK | os.X_OK):
-            raise OutputError(
-                f"you have no right to write to {self._folder}, the folder for the checkpoint. "
-                "Name another."
-            )
 
     def _check_identity(self, found: Any) -> None:
         if found == self._identity:
@@ -122,7 +106,7 @@ class Checkpoint:
         for name, numbers in files.items():
             if name != Path(name).name:
                 raise ReadError(f"{in_short(name)} is no file of the folder.")
-            content = read(self._folder / name, _DRAWS_KIND)
+            content = self._folder.read(name, _DRAWS_KIND)
             draws = unpack_all(hint, content.about.get("draws"), content.arrays)
             if missing := set(numbers) - draws.keys():
                 raise ReadError(f"{name} lacks the draws of {len(missing)} sweeps.")
@@ -165,20 +149,19 @@ class Checkpoint:
         states = tuple(chain.state for chain in run.chains)
         tree, arrays = pack(parts, parts(run.n_sweeps, states, run.recorder.traces(), files))
         content = {"identity": self._identity, "about": dict(about), "parts": tree}
-        write(self._folder / _RUN, Content(_KIND, content, arrays))
+        self._folder.write(_RUN, Content(_KIND, content, arrays))
         self._files = files
         self._delete_others()
 
     def _write_draws(self, name: str, draws: dict[int, tuple[Any, ...]]) -> None:
         draw = type(next(iter(draws.values()))[0])
         tree, arrays = pack(dict[int, tuple[draw, ...]], draws)  # type: ignore[valid-type]
-        write(self._folder / name, Content(_DRAWS_KIND, {"draws": tree}, arrays))
+        self._folder.write(name, Content(_DRAWS_KIND, {"draws": tree}, arrays))
 
     def _delete_others(self) -> None:
-        for path in self._folder.glob("draws-*.fillrank"):
-            if path.name not in self._files:
-                with suppress(OSError):
-                    path.unlink()
+        for name in self._folder.names():
+            if name.startswith("draws-") and name not in self._files:
+                self._folder.remove(name)
 
 
 def _are_alike(one: Any, other: Any) -> bool:
