@@ -160,10 +160,10 @@ def _bpmf_scores(**how_many):
 
 GASR_BUGS = {
     "a row of factors not in the Gram matrix": (
-        "_gram", "block.T @ block", "block[1:].T @ block[1:]"
+        "_law", "np.ones(n)", "np.arange(n).clip(0, 1.0)"
     ),
     "the Gram matrix of the first factors": (
-        "_law", "gram[prior.free][:, prior.free]", "gram[: prior.free.size, : prior.free.size]"
+        "_law", "G[prior.free][:, prior.free]", "G[: prior.free.size, : prior.free.size]"
     ),
     "prior without the noise": ("_law", "noise_variance * prior.precision", "prior.precision"),
     "variance as standard deviation": (

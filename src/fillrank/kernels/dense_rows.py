@@ -33,14 +33,13 @@ from scipy.linalg.lapack import dtrtri
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
 from fillrank.kernels.gaussian_rows import Address
+from fillrank.kernels.sums import gram
 from fillrank.kernels.workers import Workers
 
 # A tile of the table: at most so many rows and columns. Fewer rows where blocks would be too few for the
 # threads, but not so few that calls cost more than products.
 _MOST_ROWS, _TILE_COLUMNS = 128, 1024
 _BLOCKS, _FEWEST_ROWS, _FEWEST_CELLS = 4, 16, 2**14
-# Rows of factors whose products are added up at once.
-_GRAM_ROWS = 4096
 # Added to Q's diagonal, as a share of it: factors that are the same to the last digit make Q singular.
 _LEAST_PIVOT = 1e-12
 # The share of a sum of squares below which a difference of such sums has lost too many digits: above it,
@@ -156,30 +155,16 @@ def _bounds(n: int, size: int) -> np.ndarray:
     return np.append(np.arange(0, n, size), n)
 
 
-def _gram(factors: np.ndarray, workers: Workers) -> np.ndarray:
-    """The Gram matrix of all factors in float64, summed over blocks of rows in a fixed order."""
-    n, width = factors.shape
-    bounds = _bounds(n, _GRAM_ROWS)
-    parts = np.empty((bounds.size - 1, width, width))
-
-    def work(start: int, stop: int) -> None:
-        for b in range(start, stop):
-            block = factors[bounds[b] : bounds[b + 1]].astype(np.float64)
-            parts[b] = block.T @ block
-
-    workers.for_rows(work, bounds)
-    return parts.sum(axis=0)
-
-
 def _law(other: np.ndarray, prior: RowPrior, noise_variance: float, workers: Workers) -> _Law:
-    gram = _gram(other, workers)
+    n, width = other.shape
+    G = gram(other, np.zeros(width), np.ones(n), workers)
     shrink = noise_variance * prior.precision
-    Q = gram[prior.free][:, prior.free] + shrink
+    Q = G[prior.free][:, prior.free] + shrink
     Q.flat[:: len(Q) + 1] *= 1.0 + _LEAST_PIVOT  # the diagonal
     root = np.ascontiguousarray(dtrtri(np.linalg.cholesky(Q), lower=1)[0])
     a = prior.relaxation
     towards, chance = (1.0 - a) * (root.T @ root), math.sqrt((1.0 - a * a) * noise_variance) * root
-    return _Law(prior.free, gram, prior.mean, shrink, towards, chance)
+    return _Law(prior.free, G, prior.mean, shrink, towards, chance)
 
 
 def _tiles(half: _Half, rows: slice) -> Iterator[tuple[np.ndarray, np.ndarray]]:
