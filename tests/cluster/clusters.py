@@ -1,13 +1,13 @@
 """Small clusters of real processes, tables for them, and how to do them harm."""
 
+import json
 import logging
-import os
-import signal
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 
 import numpy as np
-import psutil
 
 import fillrank as fr
 from fillrank.cluster.sides import RemoteSide
@@ -76,14 +76,46 @@ def harm_in_the_middle(monkeypatch, moments, harm):
     monkeypatch.setattr(RemoteSide, "_gather", harmed)
 
 
-def signal_a_worker(client, number=signal.SIGKILL):
-    """Send a signal to the worker that has run for longest, of two; gives its process number.
+class Crew:
+    """A scheduler and two workers with one thread each, as processes that can be harmed.
 
-    One that has only just begun may be killed before whoever started it knows that it has: it would
-    not be started again, which is no matter of ours.
+    Parameters
+    ----------
+    stack : ExitStack
+        Whose end is that of all of them.
+    folder : Path
+        Where the scheduler says where it is.
     """
-    client.wait_for_workers(2)
-    workers = client.run(os.getpid, on_error="ignore")
-    pid = min(workers.values(), key=lambda pid: psutil.Process(pid).create_time())
-    os.kill(pid, number)
-    return pid
+
+    def __init__(self, stack, folder):
+        from distributed import Client
+
+        self._stack = stack
+        file = folder / "scheduler.json"
+        options = {"host": "127.0.0.1", "dashboard": False, "scheduler_file": str(file)}
+        self.scheduler = self._process("distributed.Scheduler", options)
+        self.client = stack.enter_context(Client(scheduler_file=str(file), timeout=60))
+        self.workers = []
+        for _ in range(2):
+            self.add_worker()
+        self.client.wait_for_workers(2, timeout=60)
+
+    def _process(self, kind, options, *arguments):
+        spec = json.dumps({"cls": kind, "opts": options})
+        command = [sys.executable, "-m", "dask", "spec", *arguments, "--spec", spec]
+        running = self._stack.enter_context(
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        )
+        self._stack.callback(running.kill)
+        return running
+
+    def add_worker(self):
+        """Start one more; it takes some seconds to come."""
+        options, address = {"nthreads": 1}, self.client.scheduler.address
+        self.workers.append(self._process("distributed.Worker", options, address))
+
+    def replace(self, number):
+        """Kill a worker at once, of two that are there, and start another."""
+        self.client.wait_for_workers(2, timeout=120)
+        self.workers.pop(number).kill()
+        self.add_worker()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from fillrank.cluster.homes import Homes
 from fillrank.cluster.laid_out import LaidOut, Part, SideParts
 from fillrank.cluster.watch import Watch
 from fillrank.data.entries import Entries
@@ -17,50 +17,34 @@ from fillrank.data.standard import standardise
 def send_out(observations: Observations, watch: Watch, centre: bool, dtype: np.dtype) -> LaidOut:
     """Bring the entries to standard units, and send parts of them to all workers, by both sides."""
     standard = standardise(observations, centre, dtype)
-    threads = [worker["nthreads"] for worker in watch.workers().values()]
+    homes = Homes(watch)
+    rows, columns = _sent(standard.rows, homes), _sent(standard.columns, homes)
+    homes.settle([*rows.parts, *columns.parts])
     return LaidOut(
         observations.row_labels,
         observations.column_labels,
         observations.origin,
-        _sent(standard.rows, watch.client, threads),
-        _sent(standard.columns, watch.client, threads),
+        rows,
+        columns,
         standard.location,
         standard.scale,
         observations.value_range(),
     )
 
 
-def part_bounds(pointers: np.ndarray, threads: list[int]) -> np.ndarray:
-    """Rows at which parts begin, and the number of rows, so that entries go by workers' threads.
-
-    Examples
-    --------
-    >>> part_bounds(np.array([0, 4, 5, 6, 8]), threads=[1, 1])
-    array([0, 1, 4])
-    """
-    shares = pointers[-1] * np.cumsum([0, *threads]) / sum(threads)
-    bounds = np.searchsorted(pointers, shares)
-    bounds[0], bounds[-1] = 0, pointers.size - 1
-    return bounds
-
-
-def _sent(entries: Entries, client: Any, threads: list[int]) -> SideParts:
-    """Parts as the arguments of tasks: so the scheduler can have them made again if a worker dies.
-
-    Which worker takes which is left to Dask: a task for which one is named waits for ever if that one
-    has gone while no other was there, even if it may run elsewhere.
-    """
-    bounds = part_bounds(entries.pointers, threads)
+def _sent(entries: Entries, homes: Homes) -> SideParts:
+    """Parts as the arguments of tasks: so the scheduler can have them made again if a worker dies."""
+    bounds = homes.bounds(entries.pointers)
     parts = [
-        client.submit(part_of_table, _cut(entries, *rows), pure=False)
-        for rows in pairwise(bounds.tolist())
+        homes.submit(p, part_of_table, _cut(entries, *rows))
+        for p, rows in enumerate(pairwise(bounds.tolist()))
     ]
     return SideParts(entries.pointers, bounds, parts)
 
 
 def part_of_table(part: Part) -> Part:
     """A part, where it has come to."""
-    return part
+    return part.as_kernels_take_it()
 
 
 def _cut(entries: Entries, start: int, stop: int) -> Part:

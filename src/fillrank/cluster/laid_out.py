@@ -19,6 +19,11 @@ class Part(NamedTuple):
     first_row: int
     entries: Entries
 
+    def as_kernels_take_it(self) -> Part:
+        """Itself, or a copy: what has come over a network may not be aligned, or read-only."""
+        sound = (np.require(each, requirements=("C", "A", "W")) for each in self.entries)
+        return self._replace(entries=Entries(*sound))
+
 
 class SideParts(NamedTuple):
     """One side of a table in parts.

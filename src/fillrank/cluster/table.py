@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from fillrank.cluster.from_here import part_bounds
+from fillrank.cluster.homes import Homes
 from fillrank.cluster.laid_out import LaidOut, Part, SideParts
 from fillrank.cluster.lines import Lines, dask_dataframe, open_lines
 from fillrank.cluster.names import (
@@ -142,17 +142,19 @@ def _value_range(briefs: Sequence[Brief], n_values: int) -> tuple[float, float] 
 
 def _shuffle(watch: Watch, table: Table, units: Standardised) -> tuple[SideParts, SideParts]:
     """Give every entry to the worker that has its row, and again to the one that has its column."""
-    placed = watch.client.map(
+    client = watch.client
+    placed = client.map(
         _place, table.numbered, table.row_positions, table.column_positions, units=units
     )
     nothing = np.empty(0, dtype=np.int32)
     meta = _frame(nothing, nothing, np.empty(0, dtype=units.dtype))
     entries = dask_dataframe().from_delayed(placed, meta=meta, verify_meta=False)
     rows, columns = (_at_least_two(names.counts) for names in (table.rows, table.columns))
-    return (
-        _by_side(watch, entries, rows, _Side("row", "column", columns.size)),
-        _by_side(watch, entries, columns, _Side("column", "row", rows.size)),
-    )
+    homes = Homes(watch)
+    by_row = _by_side(client, homes, entries, rows, _Side("row", "column", columns.size))
+    by_column = _by_side(client, homes, entries, columns, _Side("column", "row", rows.size))
+    homes.settle([*by_row.parts, *by_column.parts])
+    return by_row, by_column
 
 
 def _at_least_two(counts: np.ndarray) -> np.ndarray:
@@ -173,20 +175,18 @@ def _place(numbered: Numbered, rows: np.ndarray, columns: np.ndarray, units: Sta
     return _frame(rows[i], columns[j], standard.astype(units.dtype))
 
 
-def _by_side(watch: Watch, entries: Any, counts: np.ndarray, side: _Side) -> SideParts:
+def _by_side(client: Any, homes: Homes, entries: Any, counts: np.ndarray, side: _Side) -> SideParts:
     """Shuffle entries by their own side, into parts that go by the threads of the workers."""
-    client = watch.client
-    threads = [worker["nthreads"] for worker in watch.workers().values()]
     pointers = np.concatenate([[0], np.cumsum(counts)])
-    bounds = part_bounds(pointers, threads)
+    bounds = homes.bounds(pointers)
     aimed = entries.map_partitions(
         _aim, side.own, bounds, meta=_aim(entries._meta, side.own, bounds)
     )
     shuffled = aimed.set_index("part", divisions=list(range(bounds.size)), shuffle_method="tasks")
     pieces = client.compute(shuffled.to_delayed())
     parts = [
-        client.submit(part_of_table, piece, side, *rows)
-        for piece, rows in zip(pieces, pairwise(bounds.tolist()), strict=True)
+        homes.submit(p, part_of_table, piece, side, *rows)
+        for p, (piece, rows) in enumerate(zip(pieces, pairwise(bounds.tolist()), strict=True))
     ]
     return SideParts(pointers, bounds, parts)
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from fillrank.cluster.laid_out import Part
 from fillrank.data.blocks import blocks
-from fillrank.data.entries import Entries
 from fillrank.kernels.gaussian_rows import Address, Prior
 from fillrank.kernels.products import Fitted, add_products, effect_sums_by_row
 from fillrank.kernels.workers import Workers
@@ -64,7 +63,7 @@ def draw_rows_of_part(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The coefficients of a part's rows, drawn; and each row's sum of squared residuals."""
     other, prior, noise_variance, address = half_sweep
-    own, entries = own.copy(), _sound(part.entries)
+    own, entries = own.copy(), part.as_kernels_take_it().entries
     address = address._replace(first_row=part.first_row)
     with Workers(_threads()) as workers:
         squares = draw_one_by_one(entries, own, other, prior, noise_variance, address, workers)
@@ -76,7 +75,7 @@ def effect_sums_of_part(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums and squares of a part's rows, as `effect_sums_by_row` has them."""
     with Workers(_threads()) as workers:
-        return effect_sums_by_row(_sound(part.entries), own, other, workers)
+        return effect_sums_by_row(part.as_kernels_take_it().entries, own, other, workers)
 
 
 def products_of_piece(
@@ -88,7 +87,7 @@ def products_of_piece(
     the order of one machine.
     """
     (rows, given), block = piece, everywhere.block
-    entries = _sound(part.entries)
+    entries = part.as_kernels_take_it().entries
     entries = entries._replace(pointers=entries.pointers[rows.start : rows.stop + 1])
     back = np.zeros_like(block) if before is None else before.copy()
     out = given.out.copy()
@@ -137,11 +136,6 @@ def _mixed(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * _MIX[0]
     x = (x ^ (x >> np.uint64(27))) * _MIX[1]
     return x ^ (x >> np.uint64(31))
-
-
-def _sound(entries: Entries) -> Entries:
-    """Arrays as kernels take them: what has come over a network may not be aligned, or read-only."""
-    return Entries(*(np.require(each, requirements=("C", "A", "W")) for each in entries))
 
 
 def _threads() -> int:
