@@ -7,7 +7,7 @@ from fillrank.kernels.spectrum import orthonormalise, singular_values, triangle
 from fillrank.kernels.workers import Workers
 
 # One part, several, parts of different size, and more rows in a part for many columns.
-SHAPES = [(7, 4), (2048, 5), (3001, 30), (2500, 200)]
+SHAPES = [(7, 4), (8192, 5), (9001, 30), (2500, 200)]
 
 
 def _graded(m, k, dtype=np.float64):

@@ -1,6 +1,6 @@
 """QR decompositions of tall blocks, and the singular values of a product of factors.
 
-A block is worked in fixed parts of some hundred rows, which stay in a cache: the decomposition of the
+A block is worked in fixed parts of some thousand rows, which stay in a cache: the decomposition of the
 parts' triangles, one below the other, has the triangle of the whole (Demmel, Grigori, Hoemmen and Langou
 2012). That is several times faster than all at once, as stable, needs no second copy of the block, and
 the bits do not depend on the threads. Gram matrices would be cheaper still, but their squares lose small
@@ -12,7 +12,7 @@ import numpy as np
 from fillrank.kernels.workers import Workers
 
 # Rows of a part: enough that its triangle is small beside it.
-_PART, _PART_PER_COLUMN = 512, 4
+_PART, _PART_PER_COLUMN = 2048, 4
 _ALONE = Workers(1)
 
 
