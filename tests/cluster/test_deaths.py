@@ -14,6 +14,7 @@ pytest.importorskip("distributed")
 from clusters import Crew, assert_same, harm_in_the_middle, small_table
 
 from fillrank.cluster import watch
+from fillrank.cluster.homes import Homes
 
 # New processes for every death, and deadlines that a busy machine may miss.
 slow = pytest.mark.slow
@@ -82,6 +83,21 @@ def test_all_workers_die_and_others_come(monkeypatch, crew):
         crew.add_worker()
 
     harm_in_the_middle(monkeypatch, {12}, kill_all)
+    there = fr.GASR(**SHORT).fit(small_table(), client=crew.client)
+    assert_same(fr.GASR(**SHORT).fit(small_table()), there)
+
+
+@slow
+def test_all_workers_die_before_they_have_their_parts(monkeypatch, crew):
+    settle = Homes.settle
+
+    def settle_when_all_are_dead(self, parts):
+        for worker in crew.workers:
+            worker.kill()
+        settle(self, parts)
+        crew.add_worker()
+
+    monkeypatch.setattr(Homes, "settle", settle_when_all_are_dead)
     there = fr.GASR(**SHORT).fit(small_table(), client=crew.client)
     assert_same(fr.GASR(**SHORT).fit(small_table()), there)
 

@@ -13,11 +13,11 @@ from fillrank.samplers.state import Data, Effect, Options
 from fillrank.solvers import spectral_start as solver
 from fillrank.solvers.effects import shrunken_means
 from fillrank.solvers.spectral_start import (
-    _SHRINK,
     detection_level,
     largest_rank,
     random_start,
     spectral_start,
+    without_noise,
 )
 
 PLAIN = Options(row_effects=False, column_effects=False, centres=False)
@@ -120,25 +120,34 @@ def test_a_side_without_effects_has_none(rows, columns):
 
 @pytest.mark.parametrize("shape", [(40, 25), (25, 40)])
 def test_full_tables_get_their_shrunken_svd(shape):
-    """All singular values above a level, less one share of it; the singular vectors as they are."""
+    """Singular values above the edge of the noise, without what noise adds; the vectors as they are."""
     X, _ = low_rank(*shape, 3, 0.3)
     data = data_of(X)
     start = start_of(data)
     U, w, Vt = np.linalg.svd(dense_of(data), full_matrices=False)
     q = start.s.size
     assert q == 3
-    taken = w[:q] - start.s
-    np.testing.assert_allclose(taken, taken[0], rtol=1e-6)
-    level = taken[0] / _SHRINK
-    assert w[q] < level < w[q - 1]
-    # The level is the edge of what noise has, with noise between the truth and all of the rest.
-    edge = np.sqrt(shape[0]) + np.sqrt(shape[1])
-    assert 0.8 * 0.3 / np.nanstd(X) < level / edge < 2 * 0.3 / np.nanstd(X)
+    np.testing.assert_allclose(
+        start.s, without_noise(w[:q], shape, start.noise_variance), rtol=1e-5
+    )
+    sd = 0.3 / np.nanstd(X)
+    assert 0.8 * sd < np.sqrt(start.noise_variance) < 1.2 * sd
+    assert w[q] < np.sqrt(start.noise_variance) * (np.sqrt(shape[0]) + np.sqrt(shape[1])) < w[q - 1]
     np.testing.assert_allclose(
         (start.U * start.s) @ start.V.T, (U[:, :q] * start.s) @ Vt[:q], atol=1e-6
     )
     for factors in (start.U, start.V):
         np.testing.assert_allclose(factors.T @ factors, np.eye(q), atol=1e-6)
+
+
+def test_a_factor_at_the_edge_of_the_noise_is_not_too_small_to_live():
+    """Its singular value is 53, and 68 with the noise, whose edge is 63: a soft threshold leaves 11."""
+    X, truth = low_rank(100, 100, 10, np.sqrt(10.0), seed=2)
+    start = start_of(data_of(X), BOTH, max_rank=20)
+    assert start.s.size == 10
+    scale = np.nanstd(X)
+    weakest = np.linalg.svd(truth, compute_uv=False)[9]
+    assert 20.0 < scale * start.s[9] < weakest
 
 
 @pytest.mark.parametrize("missing", [0.3, 0.6])

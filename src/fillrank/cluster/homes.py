@@ -50,7 +50,7 @@ class Homes:
     def settle(self, parts: Sequence[Any]) -> None:
         """Wait until parts are at home; from then on, or if a home is gone, they may be anywhere."""
         client, homes = self._watch.client, set(self._addresses)
-        while not all(part.done() for part in parts) and homes <= self._watch.workers().keys():
+        while not all(part.done() for part in parts) and homes <= self._watch.workers_now().keys():
             self._watch.look()
             time.sleep(_BETWEEN_LOOKS)
         anywhere = {part.key: None for part in parts}

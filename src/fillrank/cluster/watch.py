@@ -37,10 +37,21 @@ class Watch:
 
     def workers(self) -> dict[str, dict[str, Any]]:
         """All workers by their addresses, with what the scheduler knows of them; at least one."""
-        while not (found := self._workers()):
+        while not (found := self.workers_now()):
             self.look()
             time.sleep(_BETWEEN_LOOKS)
         return found
+
+    def workers_now(self) -> dict[str, dict[str, Any]]:
+        """All workers that the scheduler knows, as `workers`, if there are any."""
+        self._check_open()
+        try:
+            identity = self.client.sync(
+                self.client.scheduler.identity, n_workers=-1, callback_timeout=PATIENCE
+            )
+        except (TimeoutError, OSError) as error:
+            raise _without_scheduler() from error
+        return identity["workers"]
 
     def until_done(self, work: Callable[[], _T]) -> _T:
         """What the work comes to; begun again if a worker dies over it."""
@@ -81,7 +92,7 @@ class Watch:
 
     def look(self) -> None:
         """Raise an error if the scheduler, a worker or all workers have been away for too long."""
-        workers = self._workers()
+        workers = self.workers_now()
         now = time.monotonic()
         seen = {}
         for name, worker in workers.items():
@@ -103,17 +114,6 @@ class Watch:
             raise ClusterError(
                 f"no worker is left, and none has come for {PATIENCE:.0f} seconds. Start some. {_GO_ON}"
             )
-
-    def _workers(self) -> dict[str, dict[str, Any]]:
-        """All workers that the scheduler knows, asked now."""
-        self._check_open()
-        try:
-            identity = self.client.sync(
-                self.client.scheduler.identity, n_workers=-1, callback_timeout=PATIENCE
-            )
-        except (TimeoutError, OSError) as error:
-            raise _without_scheduler() from error
-        return identity["workers"]
 
     def _check_open(self) -> None:
         if self.client.status == "closed":
