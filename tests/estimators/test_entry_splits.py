@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("error::sklearn.exceptions.FitFailedWarning"),
 ]
 
-SOLVER = {"progress": False, "n_threads": 1}
+SOLVER = {"progress": False, "n_threads": 1, "random_state": 0}
 
 
 def ratings(n_rows=40, n_columns=20):
