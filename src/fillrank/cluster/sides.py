@@ -18,6 +18,7 @@ from fillrank.cluster.tasks import (
     digest_of_part,
     draw_rows_of_part,
     effect_sums_of_part,
+    itself,
     products_of_piece,
     rows_of_piece,
     sum_of_shares,
@@ -134,11 +135,12 @@ class RemoteSide(Remote):
         return self._watch.until_done(work)
 
     def _everywhere(self, given: Any) -> Any:
-        """Something on all workers."""
-        (future,) = self._watch.ask(
-            lambda: self._client.scatter([given], broadcast=True, hash=False, asynchronous=True)
-        )
-        return future
+        """Something that workers take from each other as they need it.
+
+        It is what a task comes to, and so made again if it is lost with a worker. (Dask's own way to
+        bring something to all workers can wait for ever for one that dies meanwhile.)
+        """
+        return self._submit(itself, given)
 
     def _submit(self, task: Callable[..., Any], *arguments: Any) -> Any:
         return self._client.submit(task, *arguments, pure=False)

@@ -58,6 +58,11 @@ class PieceDone(NamedTuple):
     squares: np.ndarray
 
 
+def itself(given: NamedTuple) -> NamedTuple:
+    """What has come, for others to take."""
+    return given
+
+
 def draw_rows_of_part(
     part: Part, own: np.ndarray, half_sweep: HalfSweep
 ) -> tuple[np.ndarray, np.ndarray]:
