@@ -157,8 +157,8 @@ def sweep_cost(size, n_workers, machine):
     """A sweep of two half-sweeps.
 
     The factors of the other side go to the scheduler, on to a worker, and from there from worker to
-    worker in rounds, in each of which twice as many have them. The factors of a worker's own rows go to
-    it over the scheduler, and come back the same way.
+    worker in rounds, in each of which, at best, twice as many have them. The factors of a worker's own
+    rows go to it over the scheduler, and come back the same way.
     """
     bytes_of_all = NUMBER * size.width * (size.rows + size.columns)
     hops = 2 + math.ceil(math.log2(n_workers)) + 4

@@ -14,7 +14,7 @@ from fillrank.errors import InputError, NotSupportedError, OutputError, UnknownN
 pytest.importorskip("distributed")
 
 import dask.dataframe as dd
-from distributed import Client, LocalCluster
+from clusters import small_cluster
 
 from fillrank.cluster import jobs
 from fillrank.cluster.jobs import write_predictions, write_recommendations
@@ -22,10 +22,7 @@ from fillrank.cluster.jobs import write_predictions, write_recommendations
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with small_cluster(2) as client:
         yield client
 
 

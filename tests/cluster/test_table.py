@@ -17,7 +17,7 @@ from fillrank.errors import InputError, NotSupportedError, ReadError, UnknownNam
 pytest.importorskip("distributed")
 
 import dask.dataframe as dd
-from distributed import Client, LocalCluster
+from clusters import small_cluster
 
 from fillrank.cluster.lines import open_lines
 from fillrank.cluster.table import lay_out
@@ -27,10 +27,7 @@ DATES = pd.date_range("2020-01-30", periods=40).to_numpy()
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with small_cluster(3) as client:
         yield client
 
 

@@ -1,7 +1,7 @@
 """Folders of array files: on this machine, or on shared storage that fsspec reaches by an address.
 
-Both have the same few verbs. A file is whole or not there: on shared storage it comes up under another
-name and takes its own when it is complete, if the storage does not do that itself.
+Both have the same few verbs. A file is whole or not there: it comes up under another name, and takes its
+own when it is complete.
 """
 
 from __future__ import annotations

@@ -85,7 +85,10 @@ def sums_about(
 
 
 def _matrix_pointers(bounds: np.ndarray, width: int) -> np.ndarray:
-    """What the rows up to each bound cost in a product, in entries of a half-sweep, generously."""
+    """What the rows up to each bound cost in a product, in entries of a half-sweep, generously.
+
+    At rank 30 a row takes as long as some entries, and is counted as one: see `_block_pointers`.
+    """
     return bounds * width**2 // 900
 
 
