@@ -34,7 +34,7 @@ def test_clone_and_parameters():
 def test_as_published_is_a_set_of_parameters():
     model = fr.GASR.as_published(n_sweeps=7)
     assert (model.sampler, model.n_sweeps, model.burn_in, model.effects) == (
-        "published", 7, 0, "mean",
+        "published", 7, 0, None,
     )  # fmt: skip
     assert clone(model).get_params() == model.get_params()
 

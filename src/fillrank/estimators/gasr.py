@@ -138,17 +138,19 @@ class GASR(ClusterCompleter):
 
     @classmethod
     def as_published(cls, **changes: Any) -> GASR:
-        """The method as the paper has it: its conditionals, start, schedule and averaging.
+        """The method as the paper has it: its conditionals, schedule and averaging.
 
-        100 sweeps, all of them averaged, at most 30 factors, the overall mean removed. Settings can
-        be changed by name.
+        100 sweeps, all of them averaged, at most 30 factors. It starts where its authors' program
+        does: values as they are, without centring, sigma^2 = 1 and a = b = 100 in their own unit,
+        entries of U and V uniform on (0, 1), d = 0. So unlike the default it depends on the unit:
+        it is meant for values of the size of ratings. Settings can be changed by name.
         """
         settings: dict[str, Any] = {
             "sampler": "published",
             "max_rank": 30,
             "n_sweeps": 100,
             "burn_in": 0,
-            "effects": "mean",
+            "effects": None,
             "centres": False,
             "start": "random",
         }
@@ -214,12 +216,14 @@ class GASR(ClusterCompleter):
         # However short the burn-in: a chain that is still on its way would be held back.
         relaxed_from = max(self._plan().n_adapt, AUTO_BURN_IN)
         frame = Frame(self._options(), chain_key(*seed), workers, relaxed_from)
-        return Chain(self._first_state(data, frame, rng), frame)
+        return Chain(self._first_state(data, scale, frame, rng), frame)
 
-    def _first_state(self, data: Data, frame: Frame, rng: np.random.Generator) -> State:
+    def _first_state(
+        self, data: Data, scale: float, frame: Frame, rng: np.random.Generator
+    ) -> State:
         max_rank = None if self.max_rank == "auto" else self.max_rank
         dtype = np.dtype(self.dtype)
         if self._is_published:
-            return gasr_published.published_start(data, max_rank or 30, dtype, rng)
+            return gasr_published.published_start(data, scale, max_rank or 30, dtype, rng)
         guess = _STARTS[self.start](data, max_rank, frame.options, frame.workers, rng)
         return init(guess, dtype, rng)

@@ -110,7 +110,7 @@ def _recovered(
             )
     ax.set_ylim(0, 1.05 * max(top, truths[-1]))
     ax.set_xticks(truths)
-    words = "noise of sd 1" if noise == "1" else "noise of sd sqrt(q)"
+    words = "noise of sd 1, as in the paper" if noise == "1" else "noise of sd sqrt(q)"
     plain(ax, f"(c) recovered rank, {words}", "true rank", "recovered rank")
 
 

@@ -3,7 +3,8 @@
 The paper says "standard Gaussian noise" and "a signal to noise ratio of 1", and "RMSE". With
 sd(Z) = sqrt(q) these are sigma = 1 or sigma = sqrt(q); and the error may be absolute or relative to the
 size of Z or of X. An average of draws cannot be far below the oracle, so a reading with ratios
-well below 1 is out.
+well below 1 is out. (The authors' data say that sigma was 1 in the other experiment, which was made the
+same way: see `fillrank.paper.figure1`.)
 """
 
 import math

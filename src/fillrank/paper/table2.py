@@ -1,9 +1,10 @@
 """Table 2: all methods on ratings.
 
 80% of the ratings are learned from, 20% predicted. Methods with a penalty choose it on a fifth of the
-training entries. All have at most 30 factors and 100 iterations, and all but the library's own GASR
-and the max-margin methods work on the ratings less their overall mean: otherwise the
-table would compare centrings. Predictions are kept within the scale.
+training entries. All have at most 30 factors and 100 iterations. Spectral methods and BPMF work on the
+ratings less their overall mean: otherwise the table would compare centrings. GASR as published has
+the ratings as they are, like its authors' program; the library's own GASR and the max-margin methods
+model effects or thresholds. Predictions are kept within the scale.
 """
 
 from collections.abc import Mapping, Sequence

@@ -15,27 +15,54 @@ from fillrank.kernels.gaussian_rows import Address
 from fillrank.kernels.products import residual
 from fillrank.kernels.published import ball_rows, published_scales
 from fillrank.samplers.gasr import draw_rates
-from fillrank.samplers.state import Data, Effect, Frame, Info, Start, State, init, signal_factors
+from fillrank.samplers.hyperparameters import B_BOUNDS
+from fillrank.samplers.state import (
+    SMALLEST_NOISE,
+    Data,
+    Effect,
+    Frame,
+    Info,
+    Start,
+    State,
+    init,
+    signal_factors,
+)
 
-# The paper is silent on where a, b and sigma^2 begin, and sigma^2 is decisive: it sets how fast the
-# components come in. At Var(x) the chain can stay at Z = 0 for hundreds of sweeps; at this share of it
-# 100 sweeps of MovieLens 1M end near the paper's RMSE, which it was chosen for (docs/figures.md).
-_FIRST_NOISE = 0.3
+# The paper does not say where a, b and sigma^2 begin. The authors' own program does
+# (github.com/yang-song/GASR, 2015): at these values, in the data's own units.
+_FIRST_NOISE = 1.0
+_FIRST_A, _FIRST_B = 100.0, 100.0
 _FIRST_NORM = 0.9
 
 
-def published_start(data: Data, max_rank: int, dtype: np.dtype, rng: np.random.Generator) -> State:
-    """The paper's start: uniform entries, norms of 0.9, d = 0."""
+def published_start(
+    data: Data, scale: float, max_rank: int, dtype: np.dtype, rng: np.random.Generator
+) -> State:
+    """The authors' start: entries of U and V uniform on (0, 1), norms of 0.9, d = 0.
+
+    Parameters
+    ----------
+    data : Data
+    scale : float
+        How large the unit of ``data`` is in the data's own units, in which the start is defined.
+        Values so small or large that the start would be out of all proportion to them get the
+        nearest that the estimates of the hyperparameters allow.
+    max_rank : int
+    dtype : numpy.dtype
+    rng : numpy.random.Generator
+    """
     m, n = data.shape
+    noise_variance = min(_FIRST_NOISE / scale**2, 1.0 / SMALLEST_NOISE)
     nothing = Start(
         np.zeros(m), np.zeros(n), Effect(0.0, 1.0), Effect(0.0, 1.0),
-        np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)), _FIRST_NOISE, max_rank,
+        np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)), noise_variance, max_rank,
     )  # fmt: skip
     state = init(nothing, dtype, rng)
     for factors in (state.left, state.right):
-        entries = rng.uniform(-1.0, 1.0, (factors.shape[0], max_rank))
+        entries = rng.uniform(0.0, 1.0, (factors.shape[0], max_rank))
         factors[:, :max_rank] = _FIRST_NORM * entries / np.linalg.norm(entries, axis=0)
-    return state._replace(d=np.zeros(max_rank))
+    b = min(max(_FIRST_B / scale, B_BOUNDS[0]), B_BOUNDS[1])
+    return state._replace(d=np.zeros(max_rank), a=_FIRST_A, b=b)
 
 
 def sweep(state: State, data: Data, frame: Frame) -> tuple[State, Info]:
