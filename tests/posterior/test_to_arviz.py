@@ -38,6 +38,7 @@ def model():
 
 def test_groups_dimensions_and_attributes(model):
     tree = model.to_arviz()
+    assert set(tree.children) == {"posterior", "spectrum"}  # BPMF draws all that it traces
     posterior, spectrum = tree["posterior"], tree["spectrum"]
     assert set(posterior.data_vars) == {"residual_variance", "noise_variance", "prediction"}
     assert posterior["noise_variance"].dims == ("chain", "draw")
@@ -161,7 +162,40 @@ def test_gasr_and_the_empty_twin_of_a_single_row():
     prediction = posterior["prediction"]
     expected = model.predict(0, prediction["cell_column"].values)
     np.testing.assert_allclose(prediction.mean(["chain", "draw"]), expected, atol=1e-4)
-    assert {"a", "b"} <= set(posterior.data_vars)
+
+
+HYPERPARAMETERS = ["a", "b", "noise_variance"]
+
+
+def test_what_was_estimated_in_the_burn_in_is_constant():
+    model = fr.GASR(n_sweeps=40, burn_in=20, n_chains=2, **SHORT).fit(named_table())
+    tree = model.to_arviz()
+    assert set(tree.children) == {"posterior", "spectrum", "constant_data"}
+    assert set(tree["posterior"].data_vars) == {"residual_variance", "prediction"}
+    constant = tree["constant_data"]
+    assert sorted(constant.data_vars) == HYPERPARAMETERS
+    assert constant.attrs["method"] == "GASR"
+    for name in HYPERPARAMETERS:
+        assert constant[name].dims == ("chain",)  # every chain has estimates of its own
+        np.testing.assert_array_equal(constant[name], model.history_[name][:, -1])
+
+
+def test_what_is_estimated_all_along_is_no_posterior():
+    model = fr.GASR.as_published(n_sweeps=30, n_chains=2, **SHORT).fit(named_table())
+    tree = model.to_arviz()
+    assert set(tree.children) == {"posterior", "spectrum", "sample_stats"}
+    assert set(tree["posterior"].data_vars) == {"residual_variance", "prediction"}
+    assert sorted(tree["sample_stats"].data_vars) == HYPERPARAMETERS
+    for name in HYPERPARAMETERS:
+        assert tree["sample_stats"][name].dims == ("chain", "draw")
+        np.testing.assert_array_equal(tree["sample_stats"][name], model.history_[name])
+    np.testing.assert_array_equal(tree["sample_stats"]["draw"], tree["posterior"]["draw"])
+
+
+def test_a_noise_that_was_given_is_constant():
+    tree = fitted(noise_precision=0.1).to_arviz()
+    assert "noise_variance" not in tree["posterior"]
+    np.testing.assert_allclose(tree["constant_data"]["noise_variance"], [10.0, 10.0])
 
 
 def made_up(n_history, n_probes, burn_in=2, n_kept=1):
@@ -180,7 +214,8 @@ def made_up(n_history, n_probes, burn_in=2, n_kept=1):
 
 def tree_of_traces(traces):
     data = fr.Observations.from_triplets(["a"], ["b"], [2.0])
-    return module.to_arviz(traces, traces.history, data, Units(10.0, 2.0, (0.0, 11.0)), "GASR")
+    units = Units(10.0, 2.0, (0.0, 11.0))
+    return module.to_arviz(traces, traces.history, (), data, units, "GASR")
 
 
 def test_a_run_that_was_stopped_between_two_notes():

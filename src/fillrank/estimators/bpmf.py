@@ -160,6 +160,10 @@ class BPMF(SampledCompleter):
     def _judged(self) -> bool:
         return self.burn_in != 0  # who averages from the first sweep on knows what that is worth
 
+    @property
+    def _not_drawn(self) -> tuple[str, ...]:
+        return () if self.noise_precision == "sampled" else ("noise_variance",)
+
     def _sampler(self) -> Sampler:
         return Sampler(bpmf.sweep, bpmf.draw, bpmf.spectrum, bpmf.history)
 

@@ -190,6 +190,10 @@ class GASR(ClusterCompleter):
         # convergence: who asks for it is not told off.
         return not self._is_published
 
+    @property
+    def _not_drawn(self) -> tuple[str, ...]:
+        return "noise_variance", "a", "b"
+
     def _options(self) -> Options:
         return Options(
             row_effects=self.effects in ("rows", "both"),

@@ -118,6 +118,11 @@ class SampledCompleter(MatrixCompleter):
         """Whether a short run is warned of."""
         return True
 
+    @property
+    def _not_drawn(self) -> tuple[str, ...]:
+        """What `history_` traces although it is estimated or given, and not drawn."""
+        raise NotImplementedError
+
     def _sampler(self) -> Sampler:
         raise NotImplementedError
 
@@ -275,13 +280,21 @@ class SampledCompleter(MatrixCompleter):
         Returns
         -------
         DataTree
-            Group ``posterior`` has what `history_` traces, after the burn-in, and ``prediction``:
-            the signal in 200 cells chosen at random; group ``spectrum`` has the singular values of
-            the kept draws. All in the data's units.
+            Group ``posterior`` has what `history_` traces of the draws, after the burn-in, and
+            ``prediction``: the signal in 200 cells chosen at random; group ``spectrum`` has the
+            singular values of the kept draws. Hyperparameters that are estimated or given, not
+            drawn, are in group ``constant_data``, or in ``sample_stats`` if they were estimated anew
+            while draws were kept. All in the data's units.
         """
         self._check_run("draws of its own")
-        units, method = self.posterior_.units, type(self).__name__
-        return to_arviz(self.traces_, self.history_, self.observations_, units, method)
+        return to_arviz(
+            self.traces_,
+            self.history_,
+            self._not_drawn,
+            self.observations_,
+            self.posterior_.units,
+            type(self).__name__,
+        )
 
     def run_longer(self, n_sweeps: int) -> Self:
         """Take more sweeps, as if the fit had been asked for so many from the beginning.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from fillrank.version import __version__
 def to_arviz(
     traces: Traces,
     history: Mapping[str, np.ndarray],
+    not_drawn: Collection[str],
     observations: Observations,
     units: Units,
     method: str,
@@ -34,6 +35,8 @@ def to_arviz(
         Of the run, in standard units.
     history : mapping of name to array (chains, sweeps)
         ``traces.history`` in the data's units.
+    not_drawn : collection of str
+        Names in ``history`` of what the run fixed or estimated: these are no draws from a posterior.
     observations : Observations
         What was fitted: it has the names of the cells.
     units : Units
@@ -43,10 +46,12 @@ def to_arviz(
     Returns
     -------
     DataTree
-        Group ``posterior`` has what was traced (chain, draw) and ``prediction`` (chain, draw, cell):
-        the signal in some cells chosen at random, not held within a rating scale, with their names as
-        the coordinates ``cell_row`` and ``cell_column``. Group ``spectrum`` has ``singular_values``
-        (chain, draw, factor).
+        Group ``posterior`` has what was traced of the draws (chain, draw) and ``prediction`` (chain,
+        draw, cell): the signal in some cells chosen at random, not held within a rating scale, with
+        their names as the coordinates ``cell_row`` and ``cell_column``. Group ``spectrum`` has
+        ``singular_values`` (chain, draw, factor). Of what was not drawn, group ``constant_data`` has
+        what stayed the same over the draws (chain), and group ``sample_stats`` what was estimated
+        anew while they were made (chain, draw). There is no group with nothing in it.
     """
     to_dataset, tree_of = _makers()
     # Ctrl-C may have come before the last sweep was noted everywhere.
@@ -60,10 +65,11 @@ def to_arviz(
         )
     sweeps = traces.burn_in + 1 + np.arange(n)
     cells = _cells_in_table(traces, observations)
-    variables = {name: trace[:, sweeps - 1] for name, trace in history.items()}
-    variables["prediction"] = units.location + units.scale * traces.probes[:, :n, cells]
+    after = {name: trace[:, sweeps - 1] for name, trace in history.items()}
+    drawn = {name: trace for name, trace in after.items() if name not in not_drawn}
+    drawn["prediction"] = units.location + units.scale * traces.probes[:, :n, cells]
     posterior = to_dataset(
-        variables,
+        drawn,
         dims={"prediction": ["cell"]},
         coords={"draw": sweeps},
     ).assign_coords(
@@ -76,7 +82,13 @@ def to_arviz(
         dims={"singular_values": ["factor"]},
         coords={"draw": kept, "factor": 1 + np.arange(traces.spectra.shape[2])},
     )
-    tree = tree_of({"posterior": posterior, "spectrum": spectrum})
+    others = {name: trace for name, trace in after.items() if name in not_drawn}
+    groups = {"posterior": posterior, "spectrum": spectrum}
+    if constant := {name: trace[:, 0] for name, trace in others.items() if _is_constant(trace)}:
+        groups["constant_data"] = to_dataset(constant, sample_dims=["chain"])
+    if moving := {name: trace for name, trace in others.items() if not _is_constant(trace)}:
+        groups["sample_stats"] = to_dataset(moving, coords={"draw": sweeps})
+    tree = tree_of(groups)
     for node in (tree, *tree.children.values()):
         node.attrs |= {
             "inference_library": "fillrank",
@@ -85,6 +97,11 @@ def to_arviz(
             "units": "those of the data",
         }
     return tree
+
+
+def _is_constant(trace: np.ndarray) -> bool:
+    """Whether every chain of a trace (chains, draws) stayed where it was."""
+    return bool((trace == trace[:, :1]).all())
 
 
 def _cells_in_table(traces: Traces, observations: Observations) -> np.ndarray:
