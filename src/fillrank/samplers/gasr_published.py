@@ -44,9 +44,8 @@ def published_start(
     ----------
     data : Data
     scale : float
-        How large the unit of ``data`` is in the data's own units, in which the start is defined.
-        Values so small or large that the start would be out of all proportion to them get the
-        nearest that the estimates of the hyperparameters allow.
+        The unit of ``data``, in the data's own units: the start is defined in those. For values
+        that are extremely small or large it is held within the bounds of the estimates.
     max_rank : int
     dtype : numpy.dtype
     rng : numpy.random.Generator
