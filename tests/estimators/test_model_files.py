@@ -118,6 +118,47 @@ def test_a_loaded_model_is_kept_as_it_was(name, path):
     again = path.with_name("again")
     there_and_back(fitted(name), path, with_data=True).save(again, with_data=True)
     assert same(read(again, "model"), read(path, "model"))
+    assert again.read_bytes() == path.read_bytes()
+
+
+@NAMES
+def test_two_saves_of_one_model_have_the_same_bytes(name, path):
+    model = fitted(name)
+    for with_data in (False, True):
+        found = set()
+        for _ in range(3):
+            model.save(path, with_data=with_data)
+            found.add(path.read_bytes())
+        assert len(found) == 1
+
+
+FITTED_AND_SAVED = """
+    import sys, warnings
+    import numpy as np
+    import fillrank as fr
+
+    warnings.simplefilter("ignore")
+    data, _ = fr.synthetic(12, 9, rank=1, noise=0.1, missing=0.3, random_state=0)
+    stars = fr.Observations.from_triplets(data.rows, data.columns, np.clip(data.values.round(), -1, 1))
+    for name, table, changes in (
+        ("GASR", data, {"n_sweeps": 12}),
+        ("SoftImpute", data, {"penalty": 1.0}),
+        ("M3F", stars, {"penalty": 1.0}),
+    ):
+        model = getattr(fr, name)(max_rank=2, random_state=0, progress=False, **changes).fit(table)
+        model.save(f"{sys.argv[1]}/{name}", with_data=True)
+"""
+
+
+def test_the_same_fit_is_the_same_file_in_every_process(tmp_path):
+    found = []
+    for seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        code = textwrap.dedent(FITTED_AND_SAVED)
+        subprocess.run([sys.executable, "-c", code, tmp_path], env=environment, check=True)
+        found.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
+    assert found[0].keys() == {"GASR", "SoftImpute", "M3F"}
+    assert found[0] == found[1]
 
 
 @NAMES

@@ -10,6 +10,8 @@ The file is in the safetensors format, which holds data and nothing that could b
 - ``halved``: a JSON list of the arrays that are float32 but stored as float16, which holds them exactly
 - ``sha256``: over all of the above, and every array's name, type, shape and bytes, in order of names
 
+The same content gives the same bytes, in every process.
+
 A file is taken for nothing that it does not prove to be, and never costs more memory than a small
 multiple of its size.
 """
@@ -25,8 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors import safe_open
 
 from fillrank.data import strict_json
 from fillrank.data.whole_files import whole_file
@@ -49,7 +50,8 @@ _DTYPES = {
     "F32": "float32",
     "F64": "float64",
 }
-DTYPES = frozenset(_DTYPES.values())
+_CODES = {name: code for code, name in _DTYPES.items()}
+DTYPES = frozenset(_CODES)
 # Room for 25,000 arrays; safetensors takes half a second to refuse the worst header of this size.
 _LARGEST_HEADER = 4_000_000
 
@@ -152,25 +154,40 @@ def _checksum(metadata: dict[str, str], stored: dict[str, np.ndarray]) -> str:
     shapes = [(name, array.dtype.name, array.shape) for name, array in arrays]
     digest = hashlib.sha256(strict_json.dump([said, shapes]).encode())
     for _, array in arrays:
-        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        digest.update(little.reshape(-1).view(np.uint8).data)
+        digest.update(_bytes_of(array))
     return digest.hexdigest()
 
 
+def _bytes_of(array: np.ndarray) -> memoryview:
+    """An array's bytes as they stand in the file; no copy on most machines."""
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return little.reshape(-1).view(np.uint8).data
+
+
 def _save(path: Path, stored: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
-    try:
-        save_file(stored, path, metadata)
-    except SafetensorError as error:
-        # The number of an error of the system, such as a full disk, is to be had from its text alone.
-        if (number := re.search(r"(?:os error |code: )(\d+)", str(error))) is None:
-            raise
-        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
-    with open(path, "rb") as file:
-        if int.from_bytes(file.read(8), "little") > _LARGEST_HEADER:
-            raise InputError(
-                f"a file can hold about 25,000 arrays; got {len(stored)}, or too much about them. "
-                "Join small arrays into larger ones."
-            )
+    """Write the file as safetensors does, but the same content always as the same bytes.
+
+    safetensors itself writes the metadata in an order that changes from call to call.
+    """
+    arrays = sorted(stored.items(), key=lambda pair: (-pair[1].itemsize, pair[0]))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name, array in arrays:
+        begin, end = end, end + array.nbytes
+        kind = _CODES[array.dtype.name]
+        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [begin, end]}
+    raw = _header_text(header).encode()
+    raw += b" " * (-len(raw) % 8)
+    if len(raw) > _LARGEST_HEADER:
+        raise InputError(
+            f"a file can hold about 25,000 arrays; got {len(stored)}, or too much about them. "
+            "Join small arrays into larger ones."
+        )
+    with open(path, "wb") as file:
+        file.write(len(raw).to_bytes(8, "little"))
+        file.write(raw)
+        for _, array in arrays:
+            file.write(_bytes_of(array))
 
 
 @contextmanager
@@ -224,9 +241,13 @@ def _parsed(raw: bytes) -> dict[str, Any]:
     """
     text = raw.decode()
     header = json.loads(text)
-    if json.dumps(header, ensure_ascii=False, separators=(",", ":")) != text.rstrip(" "):
+    if _header_text(header) != text.rstrip(" "):
         raise ValueError("its header has been altered")
     return header
+
+
+def _header_text(header: dict[str, Any]) -> str:
+    return json.dumps(header, ensure_ascii=False, separators=(",", ":"))
 
 
 def _check_metadata(path: Path, metadata: dict[str, str], kind: str) -> None:
