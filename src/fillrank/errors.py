@@ -36,8 +36,16 @@ class ClusterError(FillrankError, RuntimeError):
     """A cluster does not do its work: its scheduler or a worker is silent, or none is left."""
 
 
+class NumericalError(FillrankError, ArithmeticError):
+    """A computation has left the range of floating-point numbers."""
+
+
 class UnitsWarning(UserWarning):
     """The columns of a table differ so much in size that one noise level cannot fit them all."""
+
+
+class CheckpointWarning(UserWarning):
+    """A run cannot be saved, or is resumed from an older checkpoint than the newest."""
 
 
 class ConvergenceWarning(UserWarning):

@@ -29,13 +29,11 @@ def test_files_come_and_go(place):
     assert isinstance(folder, SharedFolder if isinstance(place, str) else LocalFolder)
     assert str(folder) == str(place)
     assert folder.names() == []
-    assert not folder.has("one")
     folder.write("one", CONTENT)
     folder.write("two", CONTENT)
     folder.write("one", CONTENT._replace(about={"n": 4}))
     again = open_folder(place)
     assert sorted(again.names()) == ["one", "two"]
-    assert again.has("one")
     found = again.read("one", "a kind")
     assert found.about == {"n": 4}
     np.testing.assert_array_equal(found.arrays["x"], CONTENT.arrays["x"])

@@ -160,7 +160,7 @@ def test_ctrl_c_between_two_notes_of_a_sweep(where, monkeypatch):
 
 
 def test_planted_bugs_in_counting_sweeps_are_seen(monkeypatch):
-    plant(monkeypatch, loop, "execute", "run.n_sweeps)\n", "0)\n", into=[sampled])
+    plant(monkeypatch, loop, "execute", "n_adapt, run.n_sweeps)", "n_adapt, 0)", into=[sampled])
     with pytest.raises(AssertionError):
         test_going_on_is_a_longer_run(fr.GASR, 1)
 
@@ -173,27 +173,30 @@ def test_planted_bugs_in_the_end_of_the_burn_in_are_seen(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "check"),
+    ("method", "old", "new", "check"),
     [
         (
+            "take",
             "if not self._probes:",
             "if False:",
             partial(test_going_on_after_ctrl_c, fr.GASR, gasr, 5),
         ),
         (
-            "self._history[step.number - 1 :] = [history]",
-            "self._history.append(history)",
+            "forget_after",
+            "self._history[:n_sweeps]",
+            "self._history",
             partial(test_ctrl_c_between_two_notes_of_a_sweep, "take"),
         ),
         (
-            "self._probes[step.number - self.burn_in - 1 :] = [probes]",
-            "self._probes.append(probes)",
+            "forget_after",
+            "self._probes[: max(n_sweeps - self.burn_in, 0)]",
+            "self._probes",
             partial(test_ctrl_c_between_two_notes_of_a_sweep, "history"),
         ),
     ],
 )
-def test_planted_bugs_of_the_recorder_are_seen(old, new, check, monkeypatch):
-    plant_in_method(monkeypatch, recorder.Recorder, "take", (old, new))
+def test_planted_bugs_of_the_recorder_are_seen(method, old, new, check, monkeypatch):
+    plant_in_method(monkeypatch, recorder.Recorder, method, (old, new))
     with pytest.raises(AssertionError):
         check(monkeypatch=monkeypatch)
 

@@ -13,7 +13,7 @@ import pytest
 import fillrank as fr
 from fillrank.data import folders, whole_files
 from fillrank.data.array_file import read, write
-from fillrank.errors import InputError, OutputError, ReadError
+from fillrank.errors import CheckpointWarning, InputError, OutputError, ReadError
 from fillrank.estimators import sampled
 from fillrank.run import checkpoint, loop, recorder
 from fillrank.run.checkpoint import Checkpoint
@@ -26,6 +26,11 @@ SETTINGS = {
     "max_rank": 3, "n_sweeps": 30, "burn_in": 12, "progress": False, "n_threads": 1, "random_state": 0,
 }  # fmt: skip
 PUBLISHED = fr.GASR.as_published
+
+
+def newest(folder):
+    """The file of the newest run in a folder."""
+    return max(folder.glob("run-*.fillrank"))
 
 
 class Died(BaseException):
@@ -97,18 +102,17 @@ def test_only_what_is_left_is_done(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("k", range(1, 20, 3))
-def test_the_published_sampler_is_kept_between_its_estimates(k, folder, monkeypatch):
+def test_the_published_sampler_is_saved_between_its_estimates(k, folder, monkeypatch):
     changes = {"n_sweeps": 20, "burn_in": 0}
     whole = contents(fit(PUBLISHED, **changes))
     die_in_sweep(monkeypatch, gasr_published, k)
     with pytest.raises(Died):
         fit(PUBLISHED, checkpoint=folder, **changes)
-    assert (folder / "run.fillrank").exists() == (k >= 5)
+    assert newest(folder).name == f"run-{k:09d}.fillrank"
     assert contents(fit(PUBLISHED, checkpoint=folder, **changes)) == whole
 
 
-def test_a_save_that_is_due_between_two_estimates_comes_after_them(folder, monkeypatch):
-    """It is not put off for another minute, in which the next could be put off again."""
+def test_a_run_is_saved_at_both_ends_and_now_and_then(folder, monkeypatch):
     now = 0.0
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 3.0)
@@ -120,10 +124,9 @@ def test_a_save_that_is_due_between_two_estimates_comes_after_them(folder, monke
         return right(*arguments)
 
     monkeypatch.setattr(gasr, "sweep", sweep)
-    monkeypatch.setattr(Checkpoint, "_save", lambda self, run, about: saved.append(run.n_sweeps))
-    fit(checkpoint=folder)
-    # While burning in, after every fifth sweep; then after every third.
-    assert saved == [5, 10, 13, 16, 19, 22, 25, 28, 30]
+    monkeypatch.setattr(Checkpoint, "_save", lambda self, run: saved.append(run.n_sweeps))
+    fit(checkpoint=folder, n_sweeps=20)
+    assert saved == [0, 3, 6, 9, 12, 15, 18, 20]
 
 
 @pytest.mark.parametrize("n_chains", [1, 2])
@@ -140,7 +143,8 @@ def test_thinned_draws_are_deleted_and_come_back(n_chains, folder, monkeypatch):
     assert contents(model) == whole
     assert model.traces_.thinning == 8
     kept = sorted(path.name for path in folder.iterdir())
-    assert kept == [*(f"draws-{12 + 8 * k:09d}.fillrank" for k in range(1, 5)), "run.fillrank"]
+    draws = [f"draws-{12 + 8 * k:09d}.fillrank" for k in range(1, 5)]
+    assert kept == [*draws, "lock", "run-000000044.fillrank", "run-000000045.fillrank"]
 
 
 def dies(monkeypatch, folder, number):
@@ -160,7 +164,7 @@ def dies(monkeypatch, folder, number):
 
     with monkeypatch.context() as patch:
         patch.setattr(folders, "write", or_die(write))
-        patch.setattr(Checkpoint, "_delete_others", or_die(Checkpoint._delete_others))
+        patch.setattr(Checkpoint, "_remove", or_die(Checkpoint._remove))
         try:
             fit(checkpoint=folder, n_sweeps=10, burn_in=4)
         except Died:
@@ -172,6 +176,7 @@ def test_whenever_the_process_dies_the_folder_holds_a_run(folder, monkeypatch):
     monkeypatch.setattr(recorder, "MOST_DRAWS", 4)
     whole = contents(fit(n_sweeps=10, burn_in=4))
     number = 1
+    warnings.simplefilter("error", CheckpointWarning)  # the newest run is sound
     while dies(monkeypatch, folder, number):
         assert contents(fit(checkpoint=folder, n_sweeps=10, burn_in=4)) == whole, number
         for path in folder.iterdir():
@@ -184,17 +189,18 @@ def test_whenever_the_process_dies_the_folder_holds_a_run(folder, monkeypatch):
     "changes",
     [
         # The draws are written after the run that speaks of them.
-        [("self._write_draws(name, new)", "pass"),
-         ("self._files = files", "if new: self._write_draws(name, new)\n    self._files = files")],
+        [("self._write_draws(file, new)", "pass"),
+         ("self._last = ", "if new: self._write_draws(file, new)\n    self._last = ")],
         # Draws go while the run still speaks of them.
-        [("parts = _parts", "self._files = files\n    self._delete_others()\n    parts = _parts")],
+        [("self._write_run(",
+          "self._remove(there - {*files} - {x for x in there if 'run' in x})\n    self._write_run(")],
         # Draws are written once more under the name of others.
         [("_DRAWS.format(run.n_sweeps)", "_DRAWS.format(run.n_sweeps // 2)")],
     ],
 )  # fmt: skip
 def test_planted_bugs_in_the_order_of_files_are_seen(changes, folder, monkeypatch):
     plant_in_method(monkeypatch, Checkpoint, "_save", *changes)
-    with pytest.raises((AssertionError, ReadError)):
+    with pytest.raises((AssertionError, ReadError, CheckpointWarning)):
         test_whenever_the_process_dies_the_folder_holds_a_run(folder, monkeypatch)
 
 
@@ -251,7 +257,7 @@ def test_without_a_seed_the_kept_one_goes_on(source, folder, monkeypatch):
     die_in_sweep(monkeypatch, gasr, 20)
     with pytest.raises(Died):
         fit(checkpoint=folder, random_state=source())
-    seed = read(folder / "run.fillrank", "checkpoint").about["about"]["seed"]
+    seed = read(newest(folder), "checkpoint").about["seed"]
     model = fit(checkpoint=folder, random_state=source())
     monkeypatch.setattr(sampled, "seed_from", lambda random_state: seed)
     assert contents(model) == contents(fit(random_state=None))
@@ -271,16 +277,72 @@ def test_the_stopping_rule_stops_where_it_would_have(folder, monkeypatch):
         assert contents(model) == contents(whole)
 
 
-def test_ctrl_c_while_burning_in_and_a_new_process(folder, monkeypatch):
-    """The draw that was kept in need goes once there are others."""
+METHODS = pytest.mark.parametrize(
+    ("method", "module"),
+    [(fr.GASR, gasr), (PUBLISHED, gasr_published), (fr.BPMF, bpmf)],
+    ids=["GASR", "as published", "BPMF"],
+)
+
+
+@METHODS
+@pytest.mark.parametrize("k", [0, 1, 4, 5, 8, 12, 13, 22])
+def test_ctrl_c_at_any_sweep_saves_that_sweep(method, module, k, folder, monkeypatch):
+    """Before the first sweep, between two estimates of the burn-in, and later."""
+    whole = contents(fit(method, n_chains=2))
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 1e9)
+    with monkeypatch.context() as patch:
+        die_in_sweep(patch, module, 2 * k, KeyboardInterrupt)
+        if k == 0:
+            with pytest.raises(KeyboardInterrupt):
+                fit(method, n_chains=2, checkpoint=folder)
+        else:
+            assert fit(method, n_chains=2, checkpoint=folder).interrupted_
+    assert newest(folder).name == f"run-{k:09d}.fillrank"
+    with monkeypatch.context() as patch:
+        die_in_sweep(patch, module, 2 * (30 - k))
+        assert contents(fit(method, n_chains=2, checkpoint=folder)) == whole
+
+
+@pytest.mark.parametrize("k", [5, 13, 18, 20])
+def test_ctrl_c_while_a_sweep_is_recorded(k, folder, monkeypatch):
+    """What was noted of the sweep that the run did not take is not saved."""
+    monkeypatch.setattr(recorder, "MOST_DRAWS", 6)
     whole = contents(fit())
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 1e9)
+
+    def interrupted(self, step, right=recorder.Recorder.take):
+        right(self, step)
+        if step.number == k:
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        die_in_sweep(patch, gasr, 10, KeyboardInterrupt)
-        assert fit(checkpoint=folder).interrupted_
-    assert (folder / "draws-000000010.fillrank").exists()
+        patch.setattr(recorder.Recorder, "take", interrupted)
+        assert fit(checkpoint=folder).n_sweeps_ == k - 1
     assert contents(fit(checkpoint=folder)) == whole
-    assert not (folder / "draws-000000010.fillrank").exists()
+
+
+def test_ctrl_c_between_thinning_and_what_is_kept(monkeypatch):
+    """The two change together, or draws would be kept that no other run keeps."""
+    monkeypatch.setattr(recorder, "MOST_DRAWS", 6)
+    whole = contents(fit())
+
+    class Interrupting(recorder.Recorder):
+        @property
+        def thinning(self):
+            return self._thinning
+
+        @thinning.setter
+        def thinning(self, value):
+            self._thinning = value
+            if value == 2 and not model.__dict__.get("has_been_interrupted"):
+                model.has_been_interrupted = True
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "Recorder", Interrupting)
+    model = fr.GASR(**SETTINGS)
+    assert model.fit(DATA).interrupted_
+    model.run_longer(30 - model.n_sweeps_)
+    assert contents(model) == whole
 
 
 # Folders and disks
@@ -299,7 +361,7 @@ def test_folders_that_cannot_be(folder, monkeypatch):
 
 def test_folders_are_made(folder):
     fit(checkpoint=folder / "a" / "b")
-    assert (folder / "a" / "b" / "run.fillrank").exists()
+    assert newest(folder / "a" / "b").name == "run-000000030.fillrank"
 
 
 def test_a_run_on_shared_storage_is_taken_up_again(folder, monkeypatch):
@@ -317,49 +379,225 @@ def test_a_run_on_shared_storage_is_taken_up_again(folder, monkeypatch):
         fit(checkpoint=place, random_state=1)
 
 
-@pytest.mark.parametrize("which", ["run", "draws"])
-@pytest.mark.parametrize("damage", ["cut", "altered", "empty", "gone", "of another kind"])
-def test_damaged_files_are_told_of(which, damage, folder):
-    fit(checkpoint=folder)
-    path = sorted(folder.glob(f"{which}*"))[0]
+DAMAGES = pytest.mark.parametrize("damage", ["cut", "altered", "empty", "gone", "of another kind"])
+
+
+def damaged(path, damage):
     raw = path.read_bytes()
     if damage == "gone":
         path.unlink()
     elif damage == "of another kind":
-        content = read(path, "checkpoint" if which == "run" else "draws of a checkpoint")
-        write(path, content._replace(kind="model"))
+        kind = "draws of a checkpoint" if path.name.startswith("draws") else "checkpoint"
+        write(path, read(path, kind)._replace(kind="model"))
     else:
         altered = raw[:-5] + bytes([raw[-5] ^ 1]) + raw[-4:]
         path.write_bytes({"cut": raw[:-9], "altered": altered, "empty": b""}[damage])
+
+
+@pytest.mark.parametrize("which", ["run", "draws"])
+@DAMAGES
+def test_a_damaged_newest_run_is_resumed_from_the_one_before(which, damage, folder, monkeypatch):
+    whole = contents(fit())
+    fit(checkpoint=folder)
+    path = max(folder.glob(f"{which}-*.fillrank"))
+    assert "000000030" in path.name
+    damaged(path, damage)
+    die_in_sweep(monkeypatch, gasr, 1)  # only one sweep was lost
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert contents(fit(checkpoint=folder)) == whole
+    caught = [warning for warning in caught if warning.category is CheckpointWarning]
     if (which, damage) == ("run", "gone"):
-        assert contents(fit(checkpoint=folder)) == contents(fit())  # a new run
-        return
+        assert caught == []  # nothing is known of it
+    else:
+        (said,) = caught
+        assert f"The newest checkpoint in {folder} cannot be used: " in str(said.message)
+        assert path.name in str(said.message)
+        assert "The run is resumed from the one before, after 29 sweeps." in str(said.message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CheckpointWarning)
+        assert contents(fit(checkpoint=folder)) == whole  # it was saved again
+
+
+def test_draws_that_only_the_older_run_needs_stay(folder, monkeypatch):
+    """The last sweep has thinned the draws."""
+    monkeypatch.setattr(recorder, "MOST_DRAWS", 6)
+    whole = contents(fit(n_sweeps=18))
+    model = fit(checkpoint=folder, n_sweeps=18)
+    assert model.traces_.thinning == 2
+    damaged(newest(folder), "cut")
+    with pytest.warns(CheckpointWarning, match="after 17 sweeps"):
+        assert contents(fit(checkpoint=folder, n_sweeps=18)) == whole
+
+
+def test_planted_bugs_in_what_the_older_run_needs_are_seen(folder, monkeypatch):
+    wrong = ("({last.name, *last.files} if last else set())", "({last.name} if last else set())")
+    plant_in_method(monkeypatch, Checkpoint, "_save", wrong)
+    with pytest.raises((ReadError, pytest.fail.Exception)):
+        test_draws_that_only_the_older_run_needs_stay(folder, monkeypatch)
+
+
+@DAMAGES
+def test_draws_that_both_runs_need_cannot_be_lost(damage, folder):
+    fit(checkpoint=folder)
+    path = min(folder.glob("draws-*.fillrank"))
+    damaged(path, damage)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(ReadError, match=path.name) as caught:
         fit(checkpoint=folder)
-    if which == "draws":
-        assert "Delete the folder to begin anew." in str(caught.value)
+    assert "Delete the folder to begin anew." in str(caught.value)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_two_damaged_runs_are_told_of(folder):
+    fit(checkpoint=folder)
+    for path in folder.glob("run-*.fillrank"):
+        damaged(path, "cut")
+    with pytest.raises(ReadError, match=r"run-000000030.* is damaged.* Delete the folder"):
+        fit(checkpoint=folder)
+
+
+def test_a_damaged_run_is_gone_once_another_is_saved(folder, monkeypatch):
+    """Though it has a higher number than those that are saved next."""
+    whole = contents(fit(n_sweeps=40))
+    fit(checkpoint=folder)
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 1e9)
+    fit(checkpoint=folder, n_sweeps=37)
+    damaged(newest(folder), "cut")
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
+    die_in_sweep(monkeypatch, gasr, 3)
+    with pytest.warns(CheckpointWarning, match="after 30 sweeps"), pytest.raises(Died):
+        fit(checkpoint=folder, n_sweeps=40)
+    names = sorted(path.name for path in folder.glob("run-*"))
+    assert names == ["run-000000032.fillrank", "run-000000033.fillrank"]
+    assert contents(fit(checkpoint=folder, n_sweeps=40)) == whole
+
+
+def test_a_run_of_an_earlier_fillrank_is_refused(folder):
+    folder.mkdir()
+    (folder / "run.fillrank").write_bytes(b"whatever it was")
+    with pytest.raises(ReadError, match=r"made by an earlier fillrank .*delete this one"):
+        fit(checkpoint=folder)
+
+
+def change(name, value):
+    """A forger who writes another value into the page of JSON."""
+
+    def forge(about, arrays):
+        *path, last = name.split("/")
+        for key in path:
+            about = about[int(key) if key.isdigit() else key]
+        about[int(last) if last.isdigit() else last] = value
+
+    return forge
+
+
+def rework(name, make):
+    """A forger who makes another array of one."""
+
+    def forge(about, arrays):
+        arrays[name] = np.ascontiguousarray(make(arrays[name]))
+
+    return forge
+
+
+def fill(name, value):
+    """A forger who writes a number into all of an array."""
+    return rework(name, lambda array: np.full_like(array, value))
+
+
+def more_chains(about, arrays):
+    about["parts"]["states"].append(about["parts"]["states"][0])
+
+
+def a_file_elsewhere(about, arrays):
+    about["parts"]["files"]["../run/run-000000030.fillrank"] = [1]
+
+
+def another_sweep(about, arrays):
+    files = about["parts"]["files"]
+    files[min(files)] = [99]
+
+
+FORGERIES = [
+    change("identity", 5), change("identity", None), change("identity/entries", [1]),
+    change("seed", None), change("seed", "x"), change("seed", -1), change("seed", 2**40),
+    change("seed", 1.5),
+    change("parts", []), change("parts/n_sweeps", -5), change("parts/n_sweeps", 10**9),
+    change("parts/n_sweeps", 29), change("parts/n_sweeps", "x"),
+    change("parts/states/0/sweep", 29), change("parts/states/0/sweep", 10**30),
+    change("parts/states/0/noise_variance", -1.0), change("parts/states/0/noise_variance", 1e300),
+    change("parts/states/0/a", 0.0), change("parts/states/0/b", {"float": "nan"}),
+    change("parts/states/0/row_effect/variance", 0.0), change("parts/states/0/row_effect/mean", 1e200),
+    change("parts/infos", []), change("parts/infos", [[{}]]),
+    change("parts/traces/burn_in", 3), change("parts/traces/thinning", 0),
+    change("parts/traces/thinning", 2), change("parts/traces/n_entries", 5),
+    change("parts/traces/history", {}), change("parts/files", {}),
+    more_chains, a_file_elsewhere, another_sweep,
+    rework("states/0/left", lambda left: left[:-1]), rework("states/0/left", lambda left: left.T),
+    rework("states/0/d", lambda d: d.astype("float32")),
+    fill("states/0/left", np.nan), fill("states/0/left", 1e30),
+    fill("states/0/d", -1), fill("states/0/d", 1e300),
+    fill("states/0/mu", np.inf),
+    rework("traces/probes", lambda probes: probes[0]), fill("traces/probes", np.nan),
+    rework("traces/spectra", lambda spectra: spectra[:, 1:]), fill("traces/spectra", -1),
+    rework("traces/spectra", lambda spectra: spectra[..., :1]),
+    fill("traces/probe_rows", 10**9), fill("traces/probe_columns", -1),
+    fill("traces/history/noise_variance", np.nan), fill("traces/history/a", -1),
+    rework("traces/history/a", lambda trace: trace[:, 1:]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("forge", FORGERIES)
+def test_a_run_that_cannot_be_this_one_is_refused(forge, folder):
+    fit(checkpoint=folder)
+    min(folder.glob("run-*")).unlink()
+    path = newest(folder)
+    content = read(path, "checkpoint")
+    forge(content.about, content.arrays)
+    write(path, content)
+    with pytest.raises(ReadError, match=r"cannot be resumed: .*Delete the folder to begin anew\."):
+        fit(checkpoint=folder)
 
 
 @pytest.mark.parametrize(
     "forge",
     [
-        lambda parts, arrays: parts["states"].append(parts["states"][0]),
-        lambda parts, arrays: arrays.update({"states/0/left": arrays["states/0/left"][:-1].copy()}),
-        lambda parts, arrays: arrays.update({"states/0/d": arrays["states/0/d"].astype("float32")}),
-        lambda parts, arrays: arrays.update({"traces/probes": arrays["traces/probes"][0].copy()}),
-        lambda parts, arrays: arrays.update({"traces/spectra": arrays["traces/spectra"][:, 1:].copy()}),
-        lambda parts, arrays: parts["files"].update({"../run/run.fillrank": [1]}),
-        lambda parts, arrays: parts["files"].update({sorted(parts["files"])[0]: [99]}),
-        lambda parts, arrays: parts.pop("traces"),
+        change("parts/infos/0", []),
+        change("parts/infos/0/0/residual_square", -1.0),
+        rework("infos/0/0/d", lambda d: d[:-1]),
+        rework("infos/0/0/d", lambda d: d.astype("int8")),
+        fill("infos/0/0/d", -1),
+        fill("infos/0/0/d", 1e300),
     ],
-)  # fmt: skip
-def test_a_run_that_cannot_be_this_one_is_refused(forge, folder):
+)
+def test_what_was_seen_since_the_last_estimate_is_checked(forge, folder, monkeypatch):
+    die_in_sweep(monkeypatch, gasr, 14)
+    with pytest.raises(Died):
+        fit(checkpoint=folder, n_chains=2)
+    assert newest(folder).name == "run-000000007.fillrank"
+    content = read(newest(folder), "checkpoint")
+    forge(content.about, content.arrays)
+    used = {name for name in content.arrays if not name.startswith("infos/0")}
+    if content.about["parts"]["infos"][0] == []:
+        content = content._replace(arrays={name: content.arrays[name] for name in used})
+    write(newest(folder), content)
+    die_in_sweep(monkeypatch, gasr, 0)
+    with pytest.warns(CheckpointWarning, match="after 6 sweeps"), pytest.raises(Died):
+        fit(checkpoint=folder, n_chains=2)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
+def test_draws_must_be_numbers(value, folder):
     fit(checkpoint=folder)
-    path = folder / "run.fillrank"
-    content = read(path, "checkpoint")
-    forge(content.about["parts"], content.arrays)
+    path = min(folder.glob("draws-*"))
+    content = read(path, "draws of a checkpoint")
+    if value < 0:
+        content.about["draws"]["13"][0]["noise_variance"] = value
+    else:
+        content.arrays["13/0/left"][0] = value
     write(path, content)
-    with pytest.raises(ReadError, match=r"cannot be taken up: .*Delete the folder to begin anew\."):
+    with pytest.raises(ReadError, match="its draws are no numbers"):
         fit(checkpoint=folder)
 
 
@@ -442,8 +680,8 @@ KILLED = """
         return child
 
     def last_save():
-        path = os.path.join(folder, "run.fillrank")
-        return os.stat(path).st_mtime_ns if os.path.exists(path) else 0
+        names = os.listdir(folder) if os.path.exists(folder) else []
+        return max((name for name in names if name.startswith("run-")), default="")
 
     expected = predict()  # all is compiled now
     for pause in np.random.default_rng(seed).uniform(0.0, 0.05, n_kills):

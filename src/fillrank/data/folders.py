@@ -2,6 +2,10 @@
 
 Both have the same few verbs. A file is whole or not there: it comes up under another name, and takes its
 own when it is complete.
+
+One process at a time can write to a folder. A folder of this machine is locked: a second process is
+refused. Shared storage has no locks: there the last process that claims a folder has it, and one that
+had it before learns of that when it next writes.
 """
 
 from __future__ import annotations
@@ -15,14 +19,12 @@ from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from fillrank.data.array_file import Content, read, write
+from fillrank.data.file_lock import FileLock, this_process
 from fillrank.errors import InputError, NotSupportedError, OutputError, ReadError
 
 
 class Folder(Protocol):
     """A place for array files."""
-
-    def has(self, name: str) -> bool:
-        """Whether there is a file of this name."""
 
     def names(self) -> list[str]:
         """The names of all files."""
@@ -35,6 +37,18 @@ class Folder(Protocol):
 
     def remove(self, name: str) -> None:
         """Remove a file; one that resists stays."""
+
+    def claim(self) -> None:
+        """Have the folder for this process alone; OutputError if another process has it."""
+
+    def check_claim(self) -> None:
+        """OutputError if another process has claimed the folder since."""
+
+    def release(self) -> None:
+        """Give the folder back."""
+
+
+LOCK = "lock"
 
 
 def is_address(place: str | os.PathLike[str]) -> bool:
@@ -58,6 +72,7 @@ class LocalFolder:
 
     def __init__(self, path: Path):
         self._path = path
+        self._lock = FileLock(path / LOCK)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -73,11 +88,13 @@ class LocalFolder:
     def __str__(self) -> str:
         return str(self._path)
 
-    def has(self, name: str) -> bool:
-        return (self._path / name).exists()
-
     def names(self) -> list[str]:
-        return [path.name for path in self._path.iterdir()]
+        try:
+            return os.listdir(self._path)
+        except OSError as error:
+            raise OutputError(
+                f"the folder {self._path} for the checkpoint cannot be read: {error.strerror}."
+            ) from error
 
     def read(self, name: str, kind: str) -> Content:
         return read(self._path / name, kind)
@@ -88,6 +105,19 @@ class LocalFolder:
     def remove(self, name: str) -> None:
         with suppress(OSError):
             (self._path / name).unlink()
+
+    def claim(self) -> None:
+        if not self._lock.acquire():
+            raise OutputError(
+                f"the folder {self._path} is in use: {self._lock.holder()} saves its checkpoint there. "
+                "Wait until that ends, or name another folder."
+            )
+
+    def check_claim(self) -> None:
+        """Nothing to check: the lock is held."""
+
+    def release(self) -> None:
+        self._lock.release()
 
 
 class SharedFolder:
@@ -112,6 +142,7 @@ class SharedFolder:
         except ValueError as error:
             raise InputError(f"{address} is no address of a folder: {error}") from error
         self._path = path.rstrip("/")
+        self._claim = b""
         with self._in_words("made"):
             self._storage.makedirs(self._path, exist_ok=True)
             # Told now, and not when hours of work ought to be kept.
@@ -121,11 +152,6 @@ class SharedFolder:
 
     def __str__(self) -> str:
         return self._address
-
-    def has(self, name: str) -> bool:
-        with self._in_words("read"):
-            self._storage.invalidate_cache()
-            return bool(self._storage.exists(f"{self._path}/{name}"))
 
     def names(self) -> list[str]:
         with self._in_words("read"):
@@ -152,6 +178,27 @@ class SharedFolder:
     def remove(self, name: str) -> None:
         with suppress(Exception):
             self._storage.rm_file(f"{self._path}/{name}")
+
+    def claim(self) -> None:
+        self._claim = f"{this_process()}, {secrets.token_hex(8)}".encode()
+        with self._in_words("written to"):
+            self._storage.pipe_file(f"{self._path}/{LOCK}", self._claim)
+
+    def check_claim(self) -> None:
+        with self._in_words("read"):
+            there = LOCK in self.names()
+            place, end = f"{self._path}/{LOCK}", len(self._claim) + 1
+            found = self._storage.cat_file(place, start=0, end=end) if there else b""
+        if found != self._claim:
+            raise OutputError(
+                f"another process has begun to save its checkpoint in {self._address}. "
+                "Name another folder for one of the two."
+            )
+
+    def release(self) -> None:
+        with suppress(OutputError):
+            self.check_claim()
+            self.remove(LOCK)
 
     @contextmanager
     def _in_words(self, what: str) -> Iterator[None]:

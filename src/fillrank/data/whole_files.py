@@ -17,6 +17,8 @@ from fillrank.errors import OutputError
 _FULL = "the disk is full. Make room on it, or name a path on another disk"
 _FORBIDDEN = "you have no right to write there. Name another path, or ask for that right"
 _NO_FOLDER = "its folder does not exist. Make the folder first, or name another path"
+# Four bytes each at most: a disk's longest name has 255.
+_MOST_OF_NAME = 50
 # What went wrong and what to do about it, for the errors that users meet.
 _WORDS = {
     errno.ENOSPC: _FULL,
@@ -54,7 +56,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = Path(path)
     with _in_words(path):
         target = _target(path)
-        temporary = target.parent / f".fillrank-{secrets.token_hex(8)}"
+        # Named after the file, so that it can be told whose it was if the process dies.
+        temporary = target.parent / f".{target.name[:_MOST_OF_NAME]}.{secrets.token_hex(8)}"
         try:
             mode = _create(temporary, target)
             yield temporary

@@ -12,9 +12,10 @@ from fillrank.draws.streams import chain_key
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.sampled import SampledCompleter
 from fillrank.kernels.workers import Workers
-from fillrank.run.chains import Chain, Sampler
+from fillrank.run.chains import Chain, Resuming, Sampler
 from fillrank.samplers import bpmf
 from fillrank.samplers.state import Data, Options
+from fillrank.samplers.state_checks import bpmf_is_sound
 from fillrank.solvers.spectral_start import largest_rank, spectral_start
 
 _USUAL_MAX_RANK = 30
@@ -165,7 +166,8 @@ class BPMF(SampledCompleter):
         return () if self.noise_precision == "sampled" else ("noise_variance",)
 
     def _sampler(self) -> Sampler:
-        return Sampler(bpmf.sweep, bpmf.draw, bpmf.spectrum, bpmf.history)
+        resuming = Resuming(bpmf.Info, ("residual_variance", "noise_variance"), bpmf_is_sound)
+        return Sampler(bpmf.sweep, bpmf.draw, bpmf.spectrum, bpmf.history, resuming=resuming)
 
     def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
         state = self._first_state(data, workers, np.random.default_rng(seed))

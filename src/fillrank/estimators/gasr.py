@@ -14,11 +14,12 @@ from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.checks import EFFECTS, check_choice
 from fillrank.estimators.on_cluster import ClusterCompleter
 from fillrank.kernels.workers import Workers
-from fillrank.run.chains import Chain, Sampler
+from fillrank.run.chains import Chain, Resuming, Sampler
 from fillrank.run.loop import AUTO_BURN_IN, Plan
 from fillrank.samplers import gasr, gasr_published, observed
 from fillrank.samplers.hyperparameters import adapt
-from fillrank.samplers.state import Data, Frame, Options, State, init
+from fillrank.samplers.state import Data, Frame, Info, Options, State, init
+from fillrank.samplers.state_checks import gasr_is_sound
 from fillrank.solvers.solver_starts import hasi_start, soft_impute_start
 from fillrank.solvers.spectral_start import random_start, spectral_start
 
@@ -213,6 +214,7 @@ class GASR(ClusterCompleter):
             partial(observed.spectrum, options=self._options()),
             observed.history,
             adapt,
+            Resuming(Info, ("residual_variance", "noise_variance", "a", "b"), gasr_is_sound),
         )
 
     def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:

@@ -12,7 +12,6 @@ from fillrank.estimators.checks import check_value_range, warn_of_units
 from fillrank.estimators.sampled import Going, SampledCompleter
 from fillrank.estimators.threads import one_blas_thread
 from fillrank.posterior.posterior import Units
-from fillrank.run.loop import Plan
 
 if TYPE_CHECKING:
     from fillrank.cluster.place import Placed
@@ -36,25 +35,28 @@ class ClusterCompleter(SampledCompleter):
         from fillrank.cluster.watch import large_arguments
 
         check_client(client)
-        plan = self._checked_plan()
+        self._checked_plan()
         self._check_for_cluster()
         with large_arguments():
-            self._fit_checked(X, client, plan)
+            self._fit_checked(X, client)
 
-    def _fit_checked(self, X: Any, client: Any, plan: Plan) -> None:
+    def _fit_checked(self, X: Any, client: Any) -> None:
         table = self._placed(X, client)
         observations, data = table.observations, table.data
         units = Units(table.location, table.scale, self._range_of(table))
         # Entries that are here too are known as on one machine: a checkpoint serves both.
         known_by = partial(fingerprint, observations) if len(observations) else table.fingerprint
-        kept_in = self._kept_in(known_by, plan)
         self._forget_fold_in()
-        with one_blas_thread(), self._workers() as workers:
-            chains = self._first_chains(data, units.scale, workers, kept_in)
-            run = self._begin(chains, data, plan, kept_in)
+        with (
+            self._begun(known_by) as begun,
+            one_blas_thread(),
+            self._workers() as workers,
+        ):
+            chains = self._first_chains(data, units.scale, workers, begun.seed)
+            run = self._begin(chains, data, begun)
             self.observations_ = observations
             self.n_features_in_ = observations.shape[1]
-            self._go_on(Going(run, plan, units), data, kept_in)
+            self._go_on(Going(run, begun.plan, units), data, begun.checkpoint)
 
     def _placed(self, X: Any, client: Any) -> Placed:
         from fillrank.cluster.lines import is_partitioned

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -15,7 +16,7 @@ from fillrank.data.checks import check_whole
 from fillrank.data.fingerprint import fingerprint
 from fillrank.data.observations import Observations
 from fillrank.data.standard import Standard, standardise
-from fillrank.errors import ConvergenceWarning, NotSupportedError, ReadError
+from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError, ReadError
 from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import check_choice, check_value_range, seed_from
 from fillrank.estimators.threads import one_blas_thread
@@ -65,11 +66,12 @@ class Going(NamedTuple):
     units: Units
 
 
-class KeptIn(NamedTuple):
-    """The folder in which a run is kept, if any, and what is said of it there."""
+class Begun(NamedTuple):
+    """How a run is to go: its plan, its seed, and its checkpoint, if any."""
 
+    plan: Plan
+    seed: int
     checkpoint: Checkpoint | None
-    about: dict[str, Any]
 
 
 class SampledCompleter(MatrixCompleter):
@@ -138,31 +140,30 @@ class SampledCompleter(MatrixCompleter):
         return plan
 
     def _fit(self, observations: Observations) -> None:
-        plan = self._checked_plan()
+        with self._begun(partial(fingerprint, observations)) as begun:
+            self._fit_begun(observations, begun)
+
+    def _fit_begun(self, observations: Observations, begun: Begun) -> None:
         value_range = check_value_range(self.value_range, observations)
-        kept_in = self._kept_in(partial(fingerprint, observations), plan)
         standard = self._standard(observations)
         data = Data(standard.rows, standard.columns)
         units = Units(standard.location, standard.scale, value_range)
         del standard  # so that entries that only the start needs can go
         say("compiling, at first use only; some seconds.", self.progress and must_compile())
         with one_blas_thread(), self._workers() as workers:
-            chains = self._first_chains(data, units.scale, workers, kept_in)
+            chains = self._first_chains(data, units.scale, workers, begun.seed)
             swept = self._swept(data)
             del data
-            run = self._begin(chains, swept, plan, kept_in)
+            run = self._begin(chains, swept, begun)
             self.observations_ = observations
-            self._go_on(Going(run, plan, units), swept, kept_in)
+            self._go_on(Going(run, begun.plan, units), swept, begun.checkpoint)
 
-    def _first_chains(
-        self, data: Any, scale: float, workers: Workers, kept_in: KeptIn
-    ) -> list[Chain]:
-        seed = kept_in.about["seed"]
+    def _first_chains(self, data: Any, scale: float, workers: Workers, seed: int) -> list[Chain]:
         return [self._first_chain(data, scale, workers, [seed, c]) for c in range(self.n_chains)]
 
-    def _begin(self, chains: list[Chain], data: Entered, plan: Plan, kept_in: KeptIn) -> Run:
-        rng = np.random.default_rng(kept_in.about["seed"])
-        return begin(chains, data, self._sampler(), plan, rng)
+    def _begin(self, chains: list[Chain], data: Entered, begun: Begun) -> Run:
+        rng = np.random.default_rng(begun.seed)
+        return begin(chains, data, self._sampler(), begun.plan, rng)
 
     def _standard(self, observations: Observations) -> Standard:
         return standardise(observations, self._centred, np.dtype(self.dtype))
@@ -171,47 +172,66 @@ class SampledCompleter(MatrixCompleter):
         """The data in the form in which the sweeps take them."""
         return full_if_so(data) if self._sampler().sweep in _TAKE_FULL_TABLES else data
 
-    def _go_on(self, going: Going, data: Entered, kept_in: KeptIn) -> None:
+    def _go_on(self, going: Going, data: Entered, checkpoint: Checkpoint | None = None) -> None:
         """Run to the end of the plan, and take what came of it as the fitted model."""
         run, plan, units = going
-        checkpoint, about = kept_in
         sampler = self._sampler()
         keep: Keep | None = None
         if checkpoint is not None:
             run = checkpoint.restore(run, sampler)
-            keep = partial(checkpoint.keep, about=about)
+            keep = checkpoint.keep
         outcome = execute(run, data, sampler, plan, self.progress, keep)
-        if checkpoint is not None:
-            checkpoint.keep(outcome.run, about, at_once=True)
         self._keep(outcome, units)
         unused = outcome.run._replace(chains=_with_workers(outcome.run.chains, None))
         self._going: Going | None = Going(unused, plan, units)
         self._warn(outcome)
 
-    def _kept_in(self, fingerprint_of_entries: Callable[[], str], plan: Plan) -> KeptIn:
-        """Where the run is kept, with its seed: the one that is there already, or a new one."""
-        checkpoint = self._checkpoint(fingerprint_of_entries, plan)
-        about = checkpoint.about if checkpoint else None
-        seed = about["seed"] if about else seed_from(self.random_state)
-        return KeptIn(checkpoint, {"seed": seed})
-
-    def _checkpoint(
-        self, fingerprint_of_entries: Callable[[], str], plan: Plan
-    ) -> Checkpoint | None:
+    @contextmanager
+    def _begun(self, fingerprint_of_entries: Callable[[], str]) -> Iterator[Begun]:
+        """How the run is to go: as the one in the checkpoint's folder did, if there is one."""
+        plan = self._checked_plan()
+        self._checkpoint_sweeps: int | None = None
         if self.checkpoint is None:
-            return None
+            yield Begun(plan, seed_from(self.random_state), None)
+            return
+        with Checkpoint(self.checkpoint) as checkpoint:
+            plan = self._resumed_plan(plan, checkpoint)
+            found = checkpoint.found
+            is_given = isinstance(self.random_state, Integral)
+            seed = seed_from(self.random_state) if is_given or not found else found.seed
+            checkpoint.identify(self._identity(fingerprint_of_entries(), plan), seed)
+            try:
+                yield Begun(plan, seed, checkpoint)
+            finally:
+                self._checkpoint_sweeps = checkpoint.n_saved
+
+    def _resumed_plan(self, plan: Plan, checkpoint: Checkpoint) -> Plan:
+        """The plan with the burn-in of the run that is in the folder, unless one was asked for."""
+        burn_in = checkpoint.found.identity.get("burn_in") if checkpoint.found else None
+        if self.burn_in != "auto" or not isinstance(burn_in, int) or burn_in < 0:
+            return plan
+        if burn_in >= plan.n_sweeps:
+            raise InputError(
+                f"the run in {checkpoint} has a burn-in of {burn_in} sweeps, so n_sweeps must be larger "
+                f"to resume it; got {plan.n_sweeps}."
+            )
+        # As published, hyperparameters are estimated all the time.
+        n_adapt = burn_in if plan.n_adapt == plan.burn_in else plan.n_adapt
+        return plan._replace(burn_in=burn_in, n_adapt=n_adapt)
+
+    def _identity(self, entries: str, plan: Plan) -> dict[str, str | int]:
+        """What a run depends on: one in a checkpoint must have had the same."""
         settings = self.get_params(deep=False)
-        identity: dict[str, Any] = {
+        identity: dict[str, str | int] = {
             name: repr(settings[name]) for name in settings.keys() - _MAY_DIFFER
         }
         whole = isinstance(self.random_state, Integral)
-        identity["random_state"] = int(self.random_state) if whole else "any"
-        identity |= {
+        return identity | {
+            "random_state": int(self.random_state) if whole else "any",
             "method": type(self).__name__,
             "burn_in": plan.burn_in,
-            "entries": fingerprint_of_entries(),
+            "entries": entries,
         }
-        return Checkpoint(self.checkpoint, identity)
 
     def _check_common(self) -> None:
         check_choice("dtype", self.dtype, ("float32", "float64"))
@@ -324,7 +344,7 @@ class SampledCompleter(MatrixCompleter):
         with one_blas_thread(), self._workers() as workers:
             run = run._replace(chains=_with_workers(run.chains, workers))
             data = self._swept(Data(standard.rows, standard.columns))
-            self._go_on(Going(run, plan, units), data, KeptIn(None, {}))
+            self._go_on(Going(run, plan, units), data)
         return self
 
     def recorded_draws(self) -> list[Draw]:

@@ -33,13 +33,25 @@ class Kept(Protocol):
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray: ...
 
 
+class Resuming(NamedTuple):
+    """What a checkpoint has to know of a method, to believe what it reads.
+
+    ``info`` is the type of what a sweep tells, ``traced`` the names that `Sampler.history` gives, and
+    ``is_sound(state, infos)`` says whether a chain can go on from there.
+    """
+
+    info: type
+    traced: tuple[str, ...]
+    is_sound: Callable[[Any, Sequence[Any]], bool]
+
+
 class Sampler(NamedTuple):
     """How a run sees a method, whose states, infos and frames it knows nothing of.
 
     ``sweep(state, data, frame)`` gives (state, info); ``draw(state)`` what is kept; ``spectrum(draw)``
     its singular values; ``history(state, info, n_entries)`` what is traced, the quality of the fit
     first; ``adapt(state, infos, n_entries)`` the state with hyperparameters estimated from the last
-    sweeps, for methods that do not sample them.
+    sweeps, for methods that do not sample them; ``resuming`` is for those that checkpoints are made of.
     """
 
     sweep: Callable[[Any, Any, Any], tuple[Any, Any]]
@@ -47,6 +59,7 @@ class Sampler(NamedTuple):
     spectrum: Callable[[Any], np.ndarray]
     history: Callable[[Any, Any, int], dict[str, float]]
     adapt: Callable[[Any, Sequence[Any], int], Any] | None = None
+    resuming: Resuming | None = None
 
 
 class Chain(NamedTuple):

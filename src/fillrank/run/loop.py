@@ -1,10 +1,12 @@
 """The run: take sweeps until there are enough draws, a limit is reached, or the user stops it."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from fillrank.errors import NumericalError
 from fillrank.run.chains import Chain, Entered, Sampler, Step
 from fillrank.run.chains import run as sweeps
 from fillrank.run.progress import progress_for
@@ -41,7 +43,10 @@ class Run(NamedTuple):
     n_sweeps: int
 
 
-Keep = Callable[[Run], None]
+class Keep(Protocol):
+    """Something that saves a run when it is time to, or ``at_once``."""
+
+    def __call__(self, run: Run, at_once: bool = False) -> None: ...
 
 
 class Outcome(NamedTuple):
@@ -64,16 +69,20 @@ def execute(
 ) -> Outcome:
     """Go on with a run by the plan. Ctrl-C ends it and keeps what has been sampled.
 
-    ``keep(run)``, if given, is called after every sweep.
+    ``keep(run)``, if given, is called after every sweep, and ``keep(run, at_once=True)`` at the
+    beginning and at the end.
     """
     recorder = run.recorder
     interrupted = False
     steps = sweeps(run.chains, data, sampler, plan.n_adapt, run.n_sweeps)
     with progress_for(show, "sweep") as tell:
         try:
+            if keep is not None:
+                keep(run, at_once=True)
             while not (reason := _reason_to_stop(run, plan)):
-                step = next(steps)
+                step = _next(steps, run.n_sweeps + 1)
                 recorder.take(step)
+                _check_numbers(recorder.last.values(), step.number)
                 run = Run(step.chains, recorder, step.number)
                 tell(step.number, plan.n_sweeps, _note(recorder, step))
                 if keep is not None:
@@ -82,10 +91,32 @@ def execute(
             if run.n_sweeps == 0:
                 raise
             interrupted = True
+            recorder.forget_after(run.n_sweeps)
             reason = f"interrupted after {run.n_sweeps} of at most {plan.n_sweeps} sweeps"
+    if keep is not None:
+        keep(run, at_once=True)
     if recorder.n_recorded == 0:
         recorder.keep_in_need(run.chains)
     return Outcome(run, reason, interrupted)
+
+
+def _next(steps: Iterator[Step], number: int) -> Step:
+    try:
+        return next(steps)
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        raise _failed(number, str(error)) from error
+
+
+def _check_numbers(traced: Iterable[float], number: int) -> None:
+    if not all(map(math.isfinite, traced)):
+        raise _failed(number, "its numbers are not finite")
+
+
+def _failed(number: int, cause: str) -> NumericalError:
+    return NumericalError(
+        f"sweep {number} of the sampler failed: {cause}. Look for values of extreme size in the table; "
+        "if the run was resumed from a checkpoint, delete that to start again."
+    )
 
 
 def _reason_to_stop(run: Run, plan: Plan) -> str:

@@ -69,12 +69,13 @@ class Recorder:
         self._history: list[list[dict[str, float]]] = []
 
     def take(self, step: Step) -> None:
-        """Record a step; one that was taken before, for Ctrl-C came before the run went on, anew."""
+        """Record a step."""
         history = [
             self._sampler.history(state, info, self.n_entries)
             for state, info in zip(step.states, step.infos, strict=True)
         ]
-        # All is computed before any of it is kept: Ctrl-C can come at any time.
+        # All is computed before any of it is kept: Ctrl-C can come at any time, and a step that was
+        # recorded in part is forgotten, by `forget_after`.
         if step.number > self.burn_in:
             draws = self._draws_of(step.chains)
             probes = np.array([draw.at(self._probe_rows, self._probe_columns) for draw in draws])
@@ -82,8 +83,18 @@ class Recorder:
                 self._kept = {}
             if (step.number - self.burn_in) % self.thinning == 0:
                 self._keep(step.number, draws)
-            self._probes[step.number - self.burn_in - 1 :] = [probes]
-        self._history[step.number - 1 :] = [history]
+            self._probes.append(probes)
+        self._history.append(history)
+
+    def forget_after(self, n_sweeps: int) -> None:
+        """Be as after so many sweeps: Ctrl-C may have come while another was being recorded."""
+        self._history = self._history[:n_sweeps]
+        self._probes = self._probes[: max(n_sweeps - self.burn_in, 0)]
+        self._kept = {
+            number: kept
+            for number, kept in self._kept.items()
+            if number <= n_sweeps and (number - self.burn_in) % self.thinning == 0
+        }
 
     def keep_in_need(self, chains: Iterable[Chain]) -> None:
         """Keep the chains as they are, alone: for a run that ended while burning in."""
@@ -119,6 +130,11 @@ class Recorder:
         return [draw for number in chosen for draw in kept[number]]
 
     @property
+    def n_chains(self) -> int:
+        """How many chains were recorded; 0 before the first sweep."""
+        return len(self._history[0]) if self._history else 0
+
+    @property
     def n_recorded(self) -> int:
         """Sweeps after the burn-in."""
         return len(self._probes)
@@ -127,7 +143,7 @@ class Recorder:
     def probes(self) -> np.ndarray:
         """Predictions of the probes after the burn-in: (chains, sweeps, probes)."""
         if not self._probes:
-            return np.empty((len(self._history[0]), 0, _PROBES))
+            return np.empty((self.n_chains, 0, _PROBES))
         return np.array(self._probes).transpose(1, 0, 2)
 
     @property
@@ -136,7 +152,7 @@ class Recorder:
         spectra = [kept.spectra for kept in self._kept.values()]
         r = max((s.size for each in spectra for s in each), default=0)
         padded = [[np.pad(s, (0, r - s.size)) for s in each] for each in spectra]
-        return np.array(padded).reshape(len(spectra), len(self._history[0]), r).transpose(1, 0, 2)
+        return np.array(padded).reshape(len(spectra), self.n_chains, r).transpose(1, 0, 2)
 
     @property
     def last(self) -> dict[str, float]:
@@ -146,9 +162,9 @@ class Recorder:
 
     def history(self) -> dict[str, np.ndarray]:
         """What was traced, by name: (chains, sweeps)."""
+        names = self._history[0][0] if self._history else ()
         return {
-            name: np.array([[h[name] for h in step] for step in self._history]).T
-            for name in self._history[0][0]
+            name: np.array([[h[name] for h in step] for step in self._history]).T for name in names
         }
 
     def traces(self) -> Traces:
@@ -164,13 +180,14 @@ class Recorder:
             self.n_entries,
         )
 
-    def take_up(self, traces: Traces, draws: dict[int, tuple[Any, ...]]) -> None:
+    def resume(self, traces: Traces, draws: dict[int, tuple[Any, ...]]) -> None:
         """Be as a recorder with these traces and kept draws, by sweep, was."""
         names = list(traces.history)
-        self._history = [
-            [dict(zip(names, values, strict=True)) for values in step]
-            for step in np.array([*traces.history.values()]).transpose(2, 1, 0).tolist()
-        ]
+        if names:
+            self._history = [
+                [dict(zip(names, values, strict=True)) for values in step]
+                for step in np.array([*traces.history.values()]).transpose(2, 1, 0).tolist()
+            ]
         self._probes = [*traces.probes.transpose(1, 0, 2)]
         self._probe_rows, self._probe_columns = traces.probe_rows, traces.probe_columns
         self.burn_in, self.thinning = traces.burn_in, traces.thinning
