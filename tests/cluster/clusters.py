@@ -1,42 +1,34 @@
-"""Small clusters of real processes, tables for them, and how to do them harm."""
+"""A small cluster of real processes, tables for it, and how to do it harm."""
 
 import json
-import logging
+import os
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 
 import fillrank as fr
 from fillrank.cluster.sides import RemoteSide
 
-
-@contextmanager
-def small_cluster(n_workers):
-    """A client of a scheduler and of workers with one thread each, on this machine."""
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(
-            n_workers=n_workers,
-            processes=True,
-            threads_per_worker=1,
-            dashboard_address=":0",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+# Seconds that any wait may take: a process comes in 2, but in 30 on a very busy machine.
+LIMIT = 120.0
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",  # as Dask's own nannies have it
+    # How long one tries to reach another that has just been killed.
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
+}
 
 
-def with_workers(client, n):
-    """The client, once its cluster has so many workers."""
-    client.cluster.scale(n)
-    while len(client.nthreads()) != n:
-        time.sleep(0.1)
-    return client
+def wait_until(is_so, what):
+    """Wait for a condition, but not for ever: then an error says what was waited for."""
+    end = time.monotonic() + LIMIT
+    while not is_so():
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {LIMIT:.0f} seconds for {what}")
+        time.sleep(0.02)
 
 
 def small_table(n_rows=90, n_columns=60, random_state=0):
@@ -62,60 +54,127 @@ def assert_same(one, other):
     assert one.rank_probabilities_ == other.rank_probabilities_
 
 
-def harm_in_the_middle(monkeypatch, moments, harm):
-    """Have ``harm()`` called whenever work has just been handed out for the so-and-so-manyth time."""
-    gather, count = RemoteSide._gather, 0
+def harm_in_the_middle(monkeypatch, moments, harm, of=(RemoteSide, "_gather")):
+    """Have ``harm()`` called whenever work has just been handed out for the so-and-so-manyth time.
 
-    def harmed(self, futures):
-        nonlocal count
-        count += 1
-        if count in moments:
+    Parameters
+    ----------
+    of : tuple
+        The class and the name of its method that is called when work has been handed out.
+    """
+    wait, counting = getattr(*of), count(1)
+
+    def harmed(self, *arguments):
+        if next(counting) in moments:
             harm()
-        return gather(self, futures)
+        return wait(self, *arguments)
 
-    monkeypatch.setattr(RemoteSide, "_gather", harmed)
+    monkeypatch.setattr(*of, harmed)
 
 
 class Crew:
-    """A scheduler and two workers with one thread each, as processes that can be harmed.
+    """A scheduler, and workers with one thread each, as processes that can be harmed.
 
     Parameters
     ----------
     stack : ExitStack
         Whose end is that of all of them.
     folder : Path
-        Where the scheduler says where it is.
+        Where the scheduler says where it is, and where all have their logs.
+
+    Attributes
+    ----------
+    client : distributed.Client
+    scheduler : subprocess.Popen
+    workers : dict
+        The processes of the workers by their names.
     """
 
     def __init__(self, stack, folder):
         from distributed import Client
 
-        self._stack = stack
+        self._stack, self._folder, self._numbers = stack, folder, count(1)
         file = folder / "scheduler.json"
         options = {"host": "127.0.0.1", "dashboard": False, "scheduler_file": str(file)}
-        self.scheduler = self._process("distributed.Scheduler", options)
-        self.client = stack.enter_context(Client(scheduler_file=str(file), timeout=60))
-        self.workers = []
-        for _ in range(2):
-            self.add_worker()
-        self.client.wait_for_workers(2, timeout=60)
+        self.workers = {}
+        self.scheduler = self._process("scheduler", "distributed.Scheduler", options)
+        # The client would wait for the file for ever.
+        wait_until(lambda: self._runs("scheduler", self.scheduler) and file.exists(), "a scheduler")
+        self.client = stack.enter_context(Client(scheduler_file=str(file), timeout=LIMIT))
 
-    def _process(self, kind, options, *arguments):
+    def _process(self, name, kind, options, *arguments):
         spec = json.dumps({"cls": kind, "opts": options})
-        command = [sys.executable, "-m", "dask", "spec", *arguments, "--spec", spec]
+        program = Path(__file__).with_name("dask_process.py")
+        log = self._stack.enter_context(self._log(name).open("w"))
         running = self._stack.enter_context(
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.Popen(
+                [sys.executable, program, *arguments, "--spec", spec],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=os.environ | ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            )
         )
         self._stack.callback(running.kill)
         return running
 
+    def _log(self, name):
+        return self._folder / f"{name}.log"
+
+    def _runs(self, name, process):
+        """Whether a process runs: True, or an error with its last words."""
+        if process.poll() is not None:
+            said = self._log(name).read_text()[-2000:]
+            raise RuntimeError(f"the {name} has ended with code {process.returncode}:\n{said}")
+        return True
+
+    def with_workers(self, n):
+        """The client, once there are so many workers, all of them alive."""
+        self._runs("scheduler", self.scheduler)
+        self.workers = {
+            name: process for name, process in self.workers.items() if process.poll() is None
+        }
+        for name in list(self.workers)[n:]:
+            self.kill(name)
+        while len(self.workers) < n:
+            self.add_worker()
+        self.wait_for_workers()
+        return self.client
+
     def add_worker(self):
         """Start one more; it takes some seconds to come."""
-        options, address = {"nthreads": 1}, self.client.scheduler.address
-        self.workers.append(self._process("distributed.Worker", options, address))
+        name = f"worker-{next(self._numbers)}"
+        options, address = {"nthreads": 1, "name": name}, self.client.scheduler.address
+        self.workers[name] = self._process(name, "distributed.Worker", options, address)
+
+    def wait_for_workers(self):
+        """Wait until the scheduler knows those that were started and not killed, and no others."""
+
+        def are_there():
+            assert all(self._runs(*worker) for worker in self.workers.items())
+            return set(self.addresses()) == set(self.workers)
+
+        wait_until(are_there, f"{', '.join(self.workers)} to be the workers of the scheduler")
+
+    def addresses(self):
+        """The addresses of the workers that the scheduler knows, by their names."""
+        return self.client.run_on_scheduler(_addresses_by_name)
+
+    def kill(self, name):
+        """Kill a worker at once."""
+        self.workers.pop(name).kill()
+
+    def kill_all(self):
+        """Kill all workers at once."""
+        for name in list(self.workers):
+            self.kill(name)
 
     def replace(self, number):
-        """Kill a worker at once, of two that are there, and start another."""
-        self.client.wait_for_workers(2, timeout=120)
-        self.workers.pop(number).kill()
+        """Kill a worker at once, of those that are there, and start another."""
+        self.wait_for_workers()
+        self.kill(list(self.workers)[number])
         self.add_worker()
+
+
+def _addresses_by_name(dask_scheduler):
+    return {worker.name: worker.address for worker in dask_scheduler.workers.values()}

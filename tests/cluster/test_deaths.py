@@ -16,21 +16,20 @@ from clusters import Crew, assert_same, harm_in_the_middle, small_table
 from fillrank.cluster import watch
 from fillrank.cluster.homes import Homes
 
-# New processes for every death, and deadlines that a busy machine may miss.
+# New processes for every death, and waiting for what does not come.
 slow = pytest.mark.slow
 
 SHORT = {"n_sweeps": 8, "burn_in": 4, "random_state": 3, "progress": False}
 
 
-@pytest.fixture
-def crew(tmp_path):
-    with ExitStack() as stack:
-        yield Crew(stack, tmp_path)
+@pytest.fixture(autouse=True)
+def two_workers(crew):
+    crew.with_workers(2)
 
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(watch, "PATIENCE", 3.0)
+    monkeypatch.setattr(watch, "PATIENCE", 8.0)
 
 
 def killed(monkeypatch, crew, n_kills, settings, seed):
@@ -78,8 +77,7 @@ def test_parts_of_files_are_made_again_from_the_files(monkeypatch, crew, tmp_pat
 @slow
 def test_all_workers_die_and_others_come(monkeypatch, crew):
     def kill_all():
-        for worker in crew.workers:
-            worker.kill()
+        crew.kill_all()
         crew.add_worker()
 
     harm_in_the_middle(monkeypatch, {12}, kill_all)
@@ -92,8 +90,7 @@ def test_all_workers_die_before_they_have_their_parts(monkeypatch, crew):
     settle = Homes.settle
 
     def settle_when_all_are_dead(self, parts):
-        for worker in crew.workers:
-            worker.kill()
+        crew.kill_all()
         settle(self, parts)
         crew.add_worker()
 
@@ -104,7 +101,10 @@ def test_all_workers_die_before_they_have_their_parts(monkeypatch, crew):
 
 @slow
 def test_a_frozen_worker_is_named(monkeypatch, crew, impatient):
-    harm_in_the_middle(monkeypatch, {3}, lambda: crew.workers[0].send_signal(signal.SIGSTOP))
+    def freeze():
+        next(iter(crew.workers.values())).send_signal(signal.SIGSTOP)
+
+    harm_in_the_middle(monkeypatch, {3}, freeze)
     with pytest.raises(ClusterError, match="no sign of life"):
         fr.GASR(**SHORT).fit(small_table(), client=crew.client)
     crew.replace(0)
@@ -114,14 +114,17 @@ def test_a_frozen_worker_is_named(monkeypatch, crew, impatient):
 
 
 @slow
-def test_a_lost_scheduler_is_named(monkeypatch, crew, impatient):
-    harm_in_the_middle(monkeypatch, {3}, crew.scheduler.kill)
-    with pytest.raises(ClusterError, match="scheduler"):
-        fr.GASR(**SHORT).fit(small_table(), client=crew.client)
+def test_a_lost_scheduler_is_named(monkeypatch, tmp_path, impatient):
+    with ExitStack() as stack:
+        own = Crew(stack, tmp_path)
+        own.with_workers(2)
+        harm_in_the_middle(monkeypatch, {3}, own.scheduler.kill)
+        with pytest.raises(ClusterError, match="scheduler"):
+            fr.GASR(**SHORT).fit(small_table(), client=own.client)
 
 
 @slow
 def test_without_workers_there_is_an_error_and_no_waiting_for_ever(monkeypatch, crew, impatient):
-    harm_in_the_middle(monkeypatch, {3}, lambda: [worker.kill() for worker in crew.workers])
+    harm_in_the_middle(monkeypatch, {3}, crew.kill_all)
     with pytest.raises(ClusterError, match="no worker is left"):
         fr.GASR(**SHORT).fit(small_table(), client=crew.client)

@@ -12,7 +12,7 @@ from fillrank.errors import NotSupportedError
 
 pytest.importorskip("distributed")
 
-from clusters import assert_same, small_cluster, small_table, with_workers
+from clusters import assert_same, small_table
 
 from fillrank.cluster.from_here import part_of_table
 from fillrank.cluster.laid_out import Part, SideParts
@@ -30,12 +30,6 @@ SHORT = SPECTRAL | {"start": "random"}
 ALONE = Workers(1)
 
 
-@pytest.fixture(scope="module")
-def client():
-    with small_cluster(2) as client:
-        yield client
-
-
 def remote(entries, bounds, client):
     """The entries as a side in parts with these bounds."""
     parts = []
@@ -46,6 +40,14 @@ def remote(entries, bounds, client):
         parts.append(client.submit(part_of_table, Part(start, some), pure=False))
     side = SideParts(entries.pointers, np.array(bounds), parts)
     return RemoteSide(Watch(client), side, entries.dtype)
+
+
+def lines_of(table):
+    import dask.dataframe as dd
+    import pandas as pd
+
+    long = pd.DataFrame({"row": table.rows, "column": table.columns, "value": table.values})
+    return long, dd.from_pandas(long, npartitions=3, sort=False)
 
 
 # One part; uneven ones; one without rows, and one whose only row has no entries; many.
@@ -98,25 +100,34 @@ def test_the_digest_of_entries_does_not_depend_on_parts(client):
 
 
 @pytest.mark.parametrize("n_workers", [2, 3, 4])
-def test_a_fit_has_the_bits_of_one_machine(n_workers, client):
-    with_workers(client, n_workers)
+def test_a_fit_has_the_bits_of_one_machine(n_workers, crew):
+    client = crew.with_workers(n_workers)
     table = small_table()
     for changes in ({}, {"effects": None, "centres": False, "dtype": "float64", "max_rank": 4}):
         model = fr.GASR(**SPECTRAL | changes)
         assert_same(clone(model).fit(table), model.fit(table, client=client))
 
 
-def test_chains_have_the_bits_of_one_machine(client):
-    model = fr.GASR(**SHORT, n_chains=3)
-    assert_same(clone(model).fit(small_table()), model.fit(small_table(), client=client))
-
-
 @pytest.mark.parametrize("shape", [(3, 40), (40, 2)])
-def test_there_may_be_more_workers_than_rows_or_columns(shape, client):
-    with_workers(client, 4)
+def test_there_may_be_more_workers_than_rows_or_columns(shape, crew):
+    client = crew.with_workers(4)
     table, _ = fr.synthetic(*shape, rank=1, noise=0.1, missing=0.2, random_state=0)
     model = fr.GASR(**SPECTRAL)
     assert_same(clone(model).fit(table), model.fit(table, client=client))
+
+
+def test_a_checkpoint_is_taken_up_by_another_number_of_workers(crew, tmp_path):
+    long, partitioned = lines_of(small_table())
+    settings = SHORT | {"checkpoint": tmp_path}
+    fr.GASR(**settings).fit(partitioned, client=crew.with_workers(4))
+    again = fr.GASR(**settings | {"n_sweeps": 11})
+    again.fit(partitioned.repartition(npartitions=2), client=crew.with_workers(2))
+    assert_same(fr.GASR(**SHORT | {"n_sweeps": 11}).fit(long), again)
+
+
+def test_chains_have_the_bits_of_one_machine(client):
+    model = fr.GASR(**SHORT, n_chains=3)
+    assert_same(clone(model).fit(small_table()), model.fit(small_table(), client=client))
 
 
 def test_a_single_row_has_an_empty_twin_on_a_cluster_too(client):
@@ -145,14 +156,6 @@ def test_a_table_from_here_is_known_as_on_one_machine(client, tmp_path):
     assert_same(longer, fr.GASR(**settings | {"n_sweeps": 11}).fit(table))
 
 
-def lines_of(table):
-    import dask.dataframe as dd
-    import pandas as pd
-
-    long = pd.DataFrame({"row": table.rows, "column": table.columns, "value": table.values})
-    return long, dd.from_pandas(long, npartitions=3, sort=False)
-
-
 def test_a_model_of_a_dask_data_frame_has_names_but_no_entries(client, tmp_path):
     table = small_table()
     long, partitioned = lines_of(table)
@@ -168,12 +171,3 @@ def test_a_model_of_a_dask_data_frame_has_names_but_no_entries(client, tmp_path)
         next(model.predict_missing())
     with pytest.raises(NotSupportedError, match="n_sweeps"):
         model.run_longer(3)
-
-
-def test_a_checkpoint_is_taken_up_by_another_number_of_workers(client, tmp_path):
-    long, partitioned = lines_of(small_table())
-    settings = SHORT | {"checkpoint": tmp_path}
-    fr.GASR(**settings).fit(partitioned, client=with_workers(client, 4))
-    again = fr.GASR(**settings | {"n_sweeps": 11})
-    again.fit(partitioned.repartition(npartitions=2), client=with_workers(client, 2))
-    assert_same(fr.GASR(**SHORT | {"n_sweeps": 11}).fit(long), again)

@@ -12,18 +12,12 @@ from fillrank.cli.main import app
 
 pytest.importorskip("distributed")
 
-from distributed import Client, LocalCluster
-
 QUICK = ("--sweeps", "12", "--max-rank", "2")
 
 
-@pytest.fixture(scope="module")
-def address():
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster),
-    ):
-        yield cluster.scheduler_address
+@pytest.fixture
+def address(client):
+    return client.scheduler.address
 
 
 @pytest.fixture

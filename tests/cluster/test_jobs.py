@@ -1,8 +1,6 @@
 """Answers that workers write are those that the model gives here."""
 
-import os
-import signal
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -14,16 +12,10 @@ from fillrank.errors import InputError, NotSupportedError, OutputError, UnknownN
 pytest.importorskip("distributed")
 
 import dask.dataframe as dd
-from clusters import small_cluster
+from clusters import LIMIT, wait_until
 
 from fillrank.cluster import jobs
 from fillrank.cluster.jobs import write_predictions, write_recommendations
-
-
-@pytest.fixture(scope="module")
-def client():
-    with small_cluster(2) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +74,10 @@ def test_predictions_of_files_and_in_blocks(client, model, tmp_path):
     for p in range(2):
         pairs[50 * p : 50 * (p + 1)].to_parquet(tmp_path / f"{p}.parquet", index=False)
     client.run(_set_block, 7)
-    places = write_predictions(model, str(tmp_path / "*.parquet"), tmp_path / "out", client)
-    client.run(_set_block, jobs._AT_ONCE)
+    try:
+        places = write_predictions(model, str(tmp_path / "*.parquet"), tmp_path / "out", client)
+    finally:
+        client.run(_set_block, jobs._AT_ONCE)
     check_predictions(written(places), model, pairs)
 
 
@@ -185,13 +179,15 @@ def test_pairs_that_are_no_table_in_partitions(client, model, tmp_path):
         write_predictions(model, asked(), tmp_path, client)
 
 
-@pytest.mark.parametrize("after", [0.0, 0.2])
-def test_a_worker_dies_over_it(client, model, tmp_path, after):
-    client.wait_for_workers(2)
-    pid = next(iter(client.run(os.getpid).values()))
-    killing = threading.Timer(after, os.kill, (pid, signal.SIGKILL))
-    killing.start()
+@pytest.mark.parametrize("n_files", [0, 1])
+def test_a_worker_dies_over_it(crew, client, model, tmp_path, n_files):
+    def kill():
+        wait_until(lambda: len(list(tmp_path.glob("part-*"))) >= n_files, f"{n_files} files")
+        crew.replace(0)
+
     pairs = dd.from_pandas(asked(400), npartitions=20)
-    places = write_predictions(model, pairs, tmp_path, client, level=0.5)
-    killing.join()
+    with ThreadPoolExecutor(1) as aside:
+        killing = aside.submit(kill)
+        places = write_predictions(model, pairs, tmp_path, client, level=0.5)
+        killing.result(LIMIT)
     check_predictions(written(places), model, asked(400), 0.5)

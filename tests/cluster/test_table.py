@@ -1,9 +1,6 @@
 """Tables in partitions lie on workers as they would on one machine, to the bit."""
 
-import os
-import signal
 import sys
-import threading
 from itertools import pairwise
 
 import numpy as np
@@ -17,18 +14,18 @@ from fillrank.errors import InputError, NotSupportedError, ReadError, UnknownNam
 pytest.importorskip("distributed")
 
 import dask.dataframe as dd
-from clusters import small_cluster
+from clusters import LIMIT, harm_in_the_middle
 
 from fillrank.cluster.lines import open_lines
 from fillrank.cluster.table import lay_out
+from fillrank.cluster.watch import Watch
 
 DATES = pd.date_range("2020-01-30", periods=40).to_numpy()
 
 
-@pytest.fixture(scope="module")
-def client():
-    with small_cluster(3) as client:
-        yield client
+@pytest.fixture
+def client(crew):
+    return crew.with_workers(3)
 
 
 def laid_out(source, client, centre, dtype):
@@ -74,7 +71,7 @@ def partitions(table, at):
 
 def whole(side, n_others):
     """The entries of all parts of a side, one after the other."""
-    parts = [part.result() for part in side.parts]
+    parts = [part.result(LIMIT) for part in side.parts]
     assert [part.first_row for part in parts] == side.bounds[:-1].tolist()
     assert [part.entries.pointers.size - 1 for part in parts] == np.diff(side.bounds).tolist()
     assert all(part.entries.pointers[0] == 0 for part in parts)
@@ -166,25 +163,29 @@ def test_fields_by_name(client):
     check_same(laid_out(opened, client, True, np.dtype("float32")), table, layout="long")
 
 
-def test_what_is_lost_with_a_worker_is_made_again(client, tmp_path):
+def test_what_is_lost_with_a_worker_is_made_again(crew, client, tmp_path):
     table = lines("text")
     table.to_parquet(tmp_path / "all.parquet", index=False)
     laid = laid_out(tmp_path / "all.parquet", client, True, np.dtype("float32"))
     check_same(laid, table)
-    (worker,) = client.who_has(laid.rows.parts)[laid.rows.parts[0].key]
-    os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+    (address,) = client.who_has(laid.rows.parts)[laid.rows.parts[0].key]
+    (name,) = (name for name, its in crew.addresses().items() if its == address)
+    crew.kill(name)
     check_same(laid, table)
 
 
-@pytest.mark.parametrize("after", [0.0, 0.2, 0.5])
-def test_a_worker_dies_over_it(client, after):
-    table = lines("text")
-    client.wait_for_workers(3)
-    pid = next(iter(client.run(os.getpid).values()))
-    killing = threading.Timer(after, os.kill, (pid, signal.SIGKILL))
-    killing.start()
+# While names are numbered, while values are looked at, and while entries change places.
+@pytest.mark.parametrize("moment", [1, 2, 5])
+def test_a_worker_dies_over_it(crew, client, monkeypatch, moment):
+    table, killed = lines("text"), []
+
+    def kill():
+        killed.append(moment)
+        crew.replace(0)
+
+    harm_in_the_middle(monkeypatch, {moment}, kill, of=(Watch, "ask"))
     laid = laid_out(partitions(table, list(range(30, 600, 30))), client, True, np.dtype("float32"))
-    killing.join()
+    assert killed == [moment]
     check_same(laid, table)
 
 

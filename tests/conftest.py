@@ -1,0 +1,57 @@
+"""Every test has a time limit (pyproject.toml has the usual one), and what outlives it is ended."""
+
+import faulthandler
+import os
+import sys
+
+import pytest
+
+SLOW_LIMIT = 1800.0  # seconds
+# What a test has left to clean up when its time is over, and any test for its teardown.
+GRACE = 120.0
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
+
+
+def pytest_configure(config):
+    # Registered like this it also watches the doctests of src/. What a test captures is not stderr.
+    config.pluginmanager.register(Watchdog(os.dup(sys.__stderr__.fileno())))
+
+
+class Watchdog:
+    """Ends the process in which a test outlives its time limit by far, and shows where it was.
+
+    The signal of pytest-timeout is seen between two steps of Python: not in compiled code that does not
+    return, and it comes once, so that a fixture may still wait for ever when it is torn down. This
+    one needs no Python to run. Under pytest-xdist the test is reported as failed, and another process
+    goes on with the rest.
+
+    Parameters
+    ----------
+    stream : int
+        A file descriptor for the stacks of all threads.
+    """
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def _watch(self, seconds):
+        faulthandler.dump_traceback_later(seconds, exit=True, file=self._stream)
+
+    def pytest_timeout_set_timer(self, settings):
+        self._watch(settings.timeout + GRACE)
+
+    def pytest_timeout_cancel_timer(self):
+        faulthandler.cancel_dump_traceback_later()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self):
+        self._watch(GRACE)  # again, for a failure has cancelled it
+        try:
+            return (yield)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
