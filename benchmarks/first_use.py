@@ -26,7 +26,12 @@ def seconds(code, cache):
     """What a fresh process prints, with ``cache`` as the user's cache folder."""
     environment = os.environ | {"XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": ""}
     run = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
     )
     return [float(line) for line in run.stdout.split()]
 

@@ -40,6 +40,7 @@ ROW_SPREAD, COLUMN_SPREAD = 1.25, 2.15  # of the logarithms: medians of 0.46 and
 TRUE_RANK = 10
 AT_ONCE = 1_000_000  # entries to generate together
 FILE = "ratings.parquet"
+LIMIT = 6 * 3600  # seconds for one size
 
 
 # Ratings
@@ -205,7 +206,8 @@ def one_size(path, rank, n_sweeps):
 
 def in_child(*arguments):
     command = [sys.executable, __file__, *map(str, arguments)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=LIMIT)
+    return json.loads(done.stdout)
 
 
 def show_size(told):

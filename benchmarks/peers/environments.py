@@ -21,6 +21,7 @@ REQUIREMENTS = {
     "surprise": ("scikit-surprise==1.1.5", "numpy<2"),
 }
 NOT_INSTALLED = "could not be installed"
+LIMIT = 1800  # seconds for one command
 NO_R = "R is not present"
 NO_SOFT_IMPUTE = "R's package softImpute is not present"
 _HAS_SOFT_IMPUTE = 'quit(status = !requireNamespace("softImpute", quietly = TRUE))'
@@ -44,7 +45,8 @@ def _of_r():
     command = shutil.which("Rscript")
     if command is None:
         return Environment(None, NO_R)
-    present = subprocess.run([command, "-e", _HAS_SOFT_IMPUTE], capture_output=True).returncode == 0
+    ask = [command, "-e", _HAS_SOFT_IMPUTE]
+    present = subprocess.run(ask, capture_output=True, timeout=LIMIT).returncode == 0
     return Environment(command) if present else Environment(None, NO_SOFT_IMPUTE)
 
 
@@ -54,11 +56,15 @@ def _of_python(peer, folder):
     if installed.exists() and installed.read_text("utf-8") == wanted:
         return Environment(str(command))
     print(f"making an environment for {peer} ...", flush=True)
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--clear", str(folder)], check=True, timeout=LIMIT
+    )
     log = folder / "install.log"
     with log.open("w", encoding="utf-8") as said:
         install = [str(command), "-m", "pip", "install", *REQUIREMENTS[peer]]
-        code = subprocess.run(install, stdout=said, stderr=subprocess.STDOUT).returncode
+        code = subprocess.run(
+            install, stdout=said, stderr=subprocess.STDOUT, timeout=LIMIT
+        ).returncode
     if code != 0:
         print(f"{peer} {NOT_INSTALLED}: see {log}", file=sys.stderr)
         return Environment(None, NOT_INSTALLED)

@@ -27,6 +27,7 @@ import fillrank as fr
 
 HERE = Path(__file__).parent
 DID_NOT_RUN = "did not run to its end"
+LIMIT = 4 * 3600  # seconds for one method
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -71,9 +72,17 @@ def run_once(name, command, asked, seed):
     call = [command, HERE / method.script, problem, result, *words, "--variant", method.variant]
     threads = dict.fromkeys(_THREADS, str(asked.threads))
     with log.open("w", encoding="utf-8") as said:
-        code = subprocess.run(
-            call, stdout=said, stderr=subprocess.STDOUT, env=os.environ | threads
-        ).returncode
+        try:
+            code = subprocess.run(
+                call,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                env=os.environ | threads,
+                timeout=LIMIT,
+            ).returncode
+        except subprocess.TimeoutExpired as late:
+            said.write(f"\n{late}\n")
+            code = None
     if code != 0 or not result.exists():
         print(f"{name} {DID_NOT_RUN}: see {log}", file=sys.stderr)
         return None

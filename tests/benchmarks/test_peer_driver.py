@@ -55,6 +55,13 @@ def test_an_old_result_is_not_taken_for_a_new_one(asked):
     assert not (asked.folder / "bad-0.json").exists()
 
 
+def test_a_method_that_does_not_end_is_ended(asked, monkeypatch):
+    monkeypatch.setattr(run, "LIMIT", 0.5)
+    (asked.folder / "bad.py").write_text("import time; time.sleep(1000)", encoding="utf-8")
+    assert run.run_once("bad", sys.executable, asked, seed=0) is None
+    assert "timed out after" in (asked.folder / "bad-0.log").read_text("utf-8")
+
+
 def test_without_ours_there_is_nothing_to_compare(asked):
     (asked.folder / "good.py").write_text("raise SystemExit(3)", encoding="utf-8")
     with pytest.raises(SystemExit, match="nothing was written"):

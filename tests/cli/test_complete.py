@@ -9,6 +9,7 @@ from result_files import read_csv, read_json
 import fillrank as fr
 from fillrank.cli import job, output
 from fillrank.data.written import digits_for
+from processes import LIMIT
 
 RESULTS = set(output.RESULTS)
 
@@ -235,4 +236,5 @@ def test_help_does_not_wait_for_slow_imports():
         "import sys, fillrank.cli.main;"
         "sys.exit(any(slow in sys.modules for slow in ('numba', 'sklearn', 'matplotlib')))"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    ran = subprocess.run([sys.executable, "-c", code], check=False, timeout=LIMIT)
+    assert ran.returncode == 0

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fillrank as fr
+from processes import LIMIT, end_when_late
 
 COMMAND = [sys.executable, "-c", "from fillrank.cli.main import app; app()"]
 QUICK = ("--sweeps", "20", "--max-rank", "2")
@@ -19,17 +20,20 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of
 
 def run(tmp_path, *arguments, stdin=None):
     words = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(words, input=stdin, capture_output=True, cwd=tmp_path, check=False)
+    return subprocess.run(
+        words, input=stdin, capture_output=True, cwd=tmp_path, check=False, timeout=LIMIT
+    )
 
 
 def start(tmp_path, *arguments):
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=tmp_path,
         text=True,
     )
+    return end_when_late(process)
 
 
 def interrupt_at(process, word):
@@ -39,8 +43,10 @@ def interrupt_at(process, word):
         said.append(line)
         if word in line:
             break
+    else:
+        raise AssertionError(f"{word!r} was not said in {LIMIT:.0f} seconds, but: {''.join(said)}")
     process.send_signal(signal.SIGINT)
-    out, rest = process.communicate()
+    out, rest = process.communicate(timeout=LIMIT)
     return process.returncode, out, "".join(said) + rest
 
 
@@ -90,7 +96,7 @@ def test_a_reader_that_leaves_is_no_cause_for_words(tmp_path):
     process.stdout.close()
     said = process.stderr.read()
     process.stderr.close()
-    assert process.wait() == 141
+    assert process.wait(LIMIT) == 141
     assert said == ""
 
 

@@ -138,7 +138,7 @@ class Crew:
             self.kill(name)
         while len(self.workers) < n:
             self.add_worker()
-        self.wait_for_workers()
+        self.wait_for_all()
         return self.client
 
     def add_worker(self):
@@ -147,7 +147,7 @@ class Crew:
         options, address = {"nthreads": 1, "name": name}, self.client.scheduler.address
         self.workers[name] = self._process(name, "distributed.Worker", options, address)
 
-    def wait_for_workers(self):
+    def wait_for_all(self):
         """Wait until the scheduler knows those that were started and not killed, and no others."""
 
         def are_there():
@@ -171,7 +171,7 @@ class Crew:
 
     def replace(self, number):
         """Kill a worker at once, of those that are there, and start another."""
-        self.wait_for_workers()
+        self.wait_for_all()
         self.kill(list(self.workers)[number])
         self.add_worker()
 

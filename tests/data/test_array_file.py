@@ -11,6 +11,7 @@ import pytest
 from fillrank.data import array_file
 from fillrank.data.array_file import Content, read, write
 from fillrank.errors import InputError, OutputError
+from processes import LIMIT
 
 ALL_DTYPES = sorted(array_file.DTYPES)
 
@@ -228,7 +229,7 @@ except OutputError as error:
 def test_no_room_leaves_the_old_file(path):
     write(path, Content("model", {"old": 1}, {}))
     command = [sys.executable, "-c", LIMITED, path]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT)
     assert "larger than the disk or your limits allow" in run.stdout
     assert read(path, "model").about == {"old": 1}
     assert os.listdir(path.parent) == [path.name]

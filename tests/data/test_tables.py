@@ -12,6 +12,7 @@ from same_entries import as_dict, assert_same
 
 from fillrank.data import Observations, tables, to_long, to_wide
 from fillrank.errors import InputError, UnknownNameError
+from processes import LIMIT
 
 NAN = np.nan
 LONG = {"who": ["Ana", "Ben", "Ana"], "what": [7, 7, 3], "how": [1.0, 0.0, 2.5]}
@@ -314,5 +315,6 @@ def test_import_brings_no_data_frame_library():
         "import sys, fillrank.data; "
         "print([name for name in ('pandas', 'polars', 'pyarrow') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT)
     assert done.stdout.strip() == "[]"

@@ -8,6 +8,7 @@ import pytest
 
 from fillrank.data.whole_files import whole_file
 from fillrank.errors import OutputError
+from processes import LIMIT
 
 OLD, NEW = b"what was there", b"what is new"
 
@@ -87,7 +88,8 @@ def test_a_dead_process_leaves_the_old_file(old):
         "with whole_file(sys.argv[1]) as temporary:\n"
         "    temporary.write_bytes(b'half'); os._exit(7)"
     )
-    assert subprocess.run([sys.executable, "-c", script, old], check=False).returncode == 7
+    command = [sys.executable, "-c", script, old]
+    assert subprocess.run(command, check=False, timeout=LIMIT).returncode == 7
     assert old.read_bytes() == OLD
 
 
@@ -127,9 +129,8 @@ except OutputError as error:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are those of Unix")
 def test_a_limit_of_the_system(old):
-    run = subprocess.run(
-        [sys.executable, "-c", LIMITED, old], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", LIMITED, old]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT)
     assert "larger than the disk or your limits allow" in run.stdout
     assert old.read_bytes() == OLD
     assert names_in(old.parent) == [old.name]

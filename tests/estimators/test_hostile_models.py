@@ -22,6 +22,7 @@ from fillrank.data.array_file import read, write
 from fillrank.errors import FillrankError, ReadError
 from fillrank.estimators import keeping
 from fillrank.posterior import soundness
+from processes import SLOW_LIMIT
 from reference.planted import plant
 
 CASES = ("GASR", "SoftImpute", "M3F", "IPM3F", "IPM3F gibbs")
@@ -247,7 +248,7 @@ def run_with_bounds_checked(code, tmp_path):
     env = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(
         [sys.executable, "-c", start + textwrap.dedent(code)],
-        env=env, capture_output=True, text=True, check=False,
+        env=env, capture_output=True, text=True, check=False, timeout=SLOW_LIMIT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

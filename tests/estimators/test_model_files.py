@@ -31,6 +31,7 @@ from fillrank.data import array_file, whole_files
 from fillrank.data.array_file import read
 from fillrank.errors import InputError, NotSupportedError, OutputError, ReadError
 from fillrank.estimators import keeping
+from processes import LIMIT
 from reference.planted import plant
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
@@ -486,9 +487,8 @@ def test_a_disk_that_is_full_halfway(path):
         except fr.FillrankError as error:
             print(type(error).__name__, error)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT)
     assert re.match(r"OutputError .*the file is larger than the disk", done.stdout), done
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]

@@ -81,10 +81,11 @@ def large():
 def served(model, title="survey", port=0):
     """A server of the model, closed at the end."""
     with Explorer(Answers(model, title), port) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield server
         finally:
             server.shutdown()
-            thread.join()
+            thread.join(60)
+            assert not thread.is_alive(), "the server has not ended 60 seconds after its shutdown"

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from explore.explorer_models import survey
 from fillrank.cli import explore as verb
 from fillrank.errors import InputError, ReadError
+from processes import LIMIT, end_when_late
 
 PROGRAM = "import typer; from fillrank.cli.explore import explore; typer.run(explore)"
 
@@ -38,13 +39,14 @@ def test_serves_until_it_is_interrupted(model):
         text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
     )
+    end_when_late(process)
     try:
         url = urlsplit(process.stdout.readline().strip())
-        connection = http.client.HTTPConnection(url.hostname, url.port, timeout=30)
+        connection = http.client.HTTPConnection(url.hostname, url.port, timeout=LIMIT)
         connection.request("GET", f"{url.path}?{url.query}")
         assert connection.getresponse().status == 200
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=LIMIT)
     finally:
         process.kill()
     assert process.returncode == 0

@@ -43,7 +43,7 @@ def own(server):
 
 
 def request(server, path, method="GET", headers=None, body=None):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     try:
         headers = own(server) if headers is None else headers
         connection.request(method, path, body=body, headers=headers)
@@ -61,7 +61,7 @@ def post(server, content, name="new.csv", **headers):
 
 def raw(server, text):
     """The first line of the answer to bytes as they are."""
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:
         connection.sendall(text)
         return connection.makefile("rb").readline()
 
@@ -304,7 +304,7 @@ def test_what_follows_a_body_that_was_not_asked_for_is_no_request(server, field)
     head = f"Host: 127.0.0.1:{server.server_port}\r\nCookie: {server.cookie}={server.token}\r\n"
     inner = f"GET /api/about HTTP/1.1\r\n{head}\r\n"
     outer = f"GET / HTTP/1.1\r\n{head}{field}: {len(inner)}\r\n\r\n{inner}"
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:
         connection.sendall(outer.encode())
         connection.shutdown(socket.SHUT_WR)
         answer = connection.makefile("rb").read()
@@ -317,7 +317,7 @@ def test_a_file_that_ends_early_harms_nobody(server, capsys):
         f"Cookie: {server.cookie}={server.token}\r\n"
         f"Origin: http://127.0.0.1:{server.server_port}\r\nContent-Length: 100\r\n\r\nwho,"
     )
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:
         connection.sendall(head.encode())
         connection.shutdown(socket.SHUT_WR)
         assert connection.makefile("rb").read() == b""
@@ -326,7 +326,7 @@ def test_a_file_that_ends_early_harms_nobody(server, capsys):
 
 
 def test_a_connection_serves_many_requests(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     for at in range(5):
         connection.request("GET", f"/api/line?at={at}", headers=own(server))
         sock = connection.sock
@@ -344,7 +344,7 @@ def test_requests_at_the_same_time_get_their_own_answers(server):
 
     def together(at):
         if at < 8:
-            barrier.wait(timeout=20)
+            barrier.wait(timeout=60)
         if at % 6 == 0:
             assert post(server, CSV).status == 200
         assert request(server, f"/api/nearest?side=rows&at={at}").status == 200

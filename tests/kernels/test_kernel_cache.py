@@ -18,6 +18,7 @@ from numba.core.dispatcher import Dispatcher
 
 from fillrank.data import cache_folder, kernel_cache
 from fillrank.data.kernel_cache import PACKAGE, fingerprint, remove_unused, source_files
+from processes import SLOW_LIMIT
 
 HERE = Path(__file__).parent
 METHODS = ("GASR", "GASR as published", "GASR float64", "BPMF", "SoftImpute", "SoftImputeALS")
@@ -35,6 +36,7 @@ def python(*arguments, **environment):
         capture_output=True,
         text=True,
         check=False,
+        timeout=SLOW_LIMIT,
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.splitlines()

@@ -40,14 +40,14 @@ def test_ranges_cover_all_rows_once(n_threads, counts):
 
 def test_the_thread_that_calls_works_too():
     """Each of two threads waits in its first range until the other is in one."""
-    meeting = threading.Barrier(2, timeout=30)
+    meeting = threading.Barrier(2)
     names = set()
 
     def work(start, stop):
         name = threading.current_thread().name
         if name not in names:
             names.add(name)
-            meeting.wait()
+            meeting.wait(60)
 
     with Workers(2) as workers:
         workers.for_rows(work, np.arange(0, 100_000, 100))

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 import fillrank as fr
 from fillrank.report import held_out_plots, plot, run_plots, style
 from fillrank.solvers.spectral_start import detection_level
+from processes import LIMIT
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")
 
@@ -146,7 +147,7 @@ assert "matplotlib" not in sys.modules
 fr.plot.spectrum(fr.GASR(n_sweeps=5, progress=False).fit([[1.0, 2.0], [3.0, 5.0]]))
 assert "matplotlib.pyplot" not in sys.modules
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=LIMIT)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from fillrank.estimators import sampled
 from fillrank.run import checkpoint, loop, recorder
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.samplers import bpmf, gasr, gasr_published
+from processes import SLOW_LIMIT
 from reference.planted_methods import plant_in_method
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
@@ -686,7 +687,9 @@ KILLED = """
     expected = predict()  # all is compiled now
     for pause in np.random.default_rng(seed).uniform(0.0, 0.05, n_kills):
         before, child = last_save(), in_a_copy(between=0.0)
+        end = time.monotonic() + 60
         while last_save() == before:  # so that every copy gets somewhere
+            assert time.monotonic() < end, "waited 60 seconds for a copy to save its run"
             time.sleep(0.001)
         time.sleep(pause)
         os.kill(child, signal.SIGKILL)
@@ -702,7 +705,7 @@ def killed_often(method, folder, n_kills, seed, n_sweeps):
     arguments = map(str, (method, folder, n_kills, seed, n_sweeps))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(KILLED), *arguments],
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, timeout=SLOW_LIMIT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     *outcomes, verdict = done.stdout.split()
