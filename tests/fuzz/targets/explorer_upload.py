@@ -1,0 +1,79 @@
+"""Files that are uploaded to the explorer, as whole requests."""
+
+import io
+import json
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+import fillrank as fr
+from fillrank.errors import InputError
+from fillrank.explore.answers import Answers
+from fillrank.explore.handler import Handler
+from fillrank.explore.server import Explorer
+from fuzz.mutations import TOKENS, mutated
+from fuzz.tables import FOODS, triplets
+from fuzz.targets import text_long, text_wide
+
+SUFFIX = ".csv"
+
+
+class _Socket:
+    """A connection whose request is there already, and whose reply is kept."""
+
+    def __init__(self, request: bytes):
+        self._request = io.BytesIO(request)
+        self.reply = b""
+
+    def makefile(self, mode: str, buffering: int) -> io.BytesIO:
+        return self._request
+
+    def sendall(self, data: bytes) -> None:
+        self.reply += bytes(data)
+
+    def settimeout(self, seconds: float) -> None:
+        """Nothing here waits."""
+
+
+@cache
+def _server() -> Explorer:
+    rows, columns, values = triplets(30)
+    names = np.array([f"p{i}" for i in rows], dtype=object)
+    data = fr.Observations.from_triplets(names, np.array(FOODS, dtype=object)[columns], values)
+    model = fr.GASR(n_sweeps=20, random_state=0, progress=False, n_threads=1).fit(data)
+    server = Explorer(Answers(model, "foods"))
+    server.socket.close()
+    return server
+
+
+def seeds() -> list[bytes]:
+    wide = [seed for seed in text_wide.seeds() if b"tea" in seed]
+    return [*wide, text_long.seeds()[1]]
+
+
+def mutate(rng: random.Random, data: bytes) -> bytes:
+    """A value that is far off, or another name for the file in the first line."""
+    return mutated(rng, data, [rng.choice(TOKENS)])
+
+
+def attempt(path: Path) -> None:
+    server, content = _server(), path.read_bytes()
+    host = f"127.0.0.1:{server.server_port}"
+    head = (
+        f"POST /api/fill?name={quote('table.csv')} HTTP/1.1\r\nHost: {host}\r\n"
+        f"Origin: http://{host}\r\nCookie: {server.cookie}={server.token}\r\n"
+        f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+    )
+    connection: Any = _Socket(head.encode() + content)
+    Handler(connection, ("127.0.0.1", 1), server)
+    status_line, _, rest = connection.reply.partition(b"\r\n")
+    status = int(status_line.split()[1])
+    body = json.loads(rest.partition(b"\r\n\r\n")[2])
+    if 400 <= status < 500:
+        raise InputError(body["error"])
+    if status != 200:
+        raise RuntimeError(f"status {status}: {body}")
