@@ -108,7 +108,7 @@ def test_pattern_mtx_is_refused(tmp_path):
 def test_complex_mtx_is_refused(tmp_path):
     path = tmp_path / "c.mtx"
     path.write_text("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 3 4\n")
-    with pytest.raises(InputError, match=r"c.mtx: X must be real numbers .* complex128"):
+    with pytest.raises(InputError, match=r"c.mtx: a matrix must hold real numbers; .* complex"):
         read(path)
 
 
@@ -190,7 +190,7 @@ def test_pickles_are_never_opened(tmp_path, name):
         np.save(path, array, allow_pickle=True)
     else:
         np.savez(path, array)
-    with pytest.raises(ReadError, match=f"{name} is no whole .* allow_pickle=False"):
+    with pytest.raises(ReadError, match=f"{name} .*holds Python objects, which are not read"):
         read(path)
 
 

@@ -141,3 +141,15 @@ def test_what_fits_is_let_through_and_what_does_not_is_refused(system):
 )
 def test_bytes_for_people(n_bytes, written):
     assert in_bytes(n_bytes) == written
+
+
+def test_a_limit_of_the_process_counts(system, monkeypatch):
+    monkeypatch.setattr(memory, "_PROCESS", system / "statm")
+    (system / "statm").write_text("1000 1 1 1 0 1 0\n")
+    page = memory.resource.getpagesize()
+    monkeypatch.setattr(memory.resource, "getrlimit", lambda kind: (3000 * page, 9000 * page))
+    assert available_memory() == 2000 * page
+    monkeypatch.setattr(memory.resource, "getrlimit", lambda kind: (500 * page, 9000 * page))
+    assert available_memory() == 0
+    monkeypatch.setattr(memory, "_PROCESS", system / "nowhere")
+    assert available_memory() == 6_144_000_000

@@ -15,7 +15,7 @@ MethodName = Literal[
 ]
 FormatName = Literal["csv", "tsv", "parquet", "mtx", "npy", "npz"]
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
-KINDS_OF_FILES = ".csv .tsv .txt .dat .data .parquet .mtx .npy .npz, text also as .gz"
+KINDS_OF_FILES = ".csv .tsv .txt .dat .data .parquet .mtx .mm .npy .npz, text also as .gz"
 
 
 def whole_or_auto(text: str) -> Any:

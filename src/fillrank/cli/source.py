@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import math
 import re
@@ -19,11 +18,12 @@ import numpy as np
 import fillrank as fr
 from fillrank.cli.messages import escape, say
 from fillrank.cli.options import FormatName
+from fillrank.data.contents import file_content
 from fillrank.data.layout import Layout
 from fillrank.data.memory import in_bytes
 from fillrank.data.names import written
 from fillrank.data.observations import Observations
-from fillrank.data.readers import GZIP_ERRORS, TEXT_ENDINGS
+from fillrank.data.readers import TEXT_ENDINGS
 from fillrank.data.triplets import Duplicates
 from fillrank.errors import FillrankError, InputError, ReadError
 
@@ -31,7 +31,7 @@ _LONGEST = 40
 _LARGE = 20_000_000  # bytes that take some seconds to read
 _NEAR_THE_TOP = 5
 STANDARD = Path("-")  # standard input, or output
-ENDINGS = (*TEXT_ENDINGS, ".parquet", ".mtx", ".npy", ".npz", ".gz")
+ENDINGS = (*TEXT_ENDINGS, ".parquet", ".mtx", ".mm", ".npy", ".npz", ".gz")
 
 
 class Source(NamedTuple):
@@ -154,7 +154,7 @@ def _bytes(source: Source) -> Any:
     if source.table == STANDARD:
         return nullcontext(sys.stdin.buffer)
     is_zipped = source.is_text and source.table.suffix.lower() == ".gz"
-    return gzip.open(source.table) if is_zipped else source.table.open("rb")
+    return io.BytesIO(file_content(source.table)) if is_zipped else source.table.open("rb")
 
 
 def _copy_text(original: BinaryIO, copy: BinaryIO, source: Source) -> None:
@@ -172,8 +172,6 @@ def _copy_text(original: BinaryIO, copy: BinaryIO, source: Source) -> None:
         ) from error
     except UnicodeError as error:
         raise ReadError(f"{source.name} is not {source.encoding} text: {error}.") from error
-    except GZIP_ERRORS as error:
-        raise ReadError(f"{source.name} is no whole gzip file: {error}.") from error
 
 
 @contextmanager

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-import scipy.io
-import scipy.sparse as sp
 
 from fillrank.data.blocks import blocks
+from fillrank.data.contents import file_content
+from fillrank.data.matrix_market import parse_matrix_market
+from fillrank.data.numpy_files import is_sparse, load_array, load_arrays, sparse_matrix
 from fillrank.data.observations import Observations
+from fillrank.data.tables import Origin
 from fillrank.data.triplets import Duplicates
 from fillrank.errors import FillrankError, ReadError
 
@@ -27,9 +29,11 @@ def _foreign(path: Path, kind: str, reading: Callable[[], Any]) -> Any:
     """Run another library's reader; whatever it raises, the file is not what it should be."""
     try:
         return reading()
-    except FillrankError:
+    except (FillrankError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:
+    except MemoryError as error:
+        raise ReadError(f"{path} needs more memory than can be had.") from error
+    except BaseException as error:  # a panic of Rust, which polars is made of, is no Exception
         cause = str(error).strip().splitlines()
         raise ReadError(
             f"{path} is no whole {kind} file: {cause[0] if cause else type(error).__name__}"
@@ -123,30 +127,22 @@ def _column(table: Any) -> nw.Series[Any]:
 
 
 def _read_mtx(path: Path, duplicates: Duplicates) -> Observations:
-    def reading() -> Any:
-        field = scipy.io.mminfo(str(path))[4]
-        if field == "pattern":
-            raise ReadError(
-                f"{path} is a pattern: it says where entries are, but not which values they have. "
-                "Save it with values (field real or integer)."
-            )
-        return scipy.io.mmread(str(path))
-
-    return Observations.from_matrix(_foreign(path, "Matrix Market", reading), duplicates=duplicates)
+    triplets, shape, sparse = parse_matrix_market(file_content(path), str(path))
+    rows, columns = map(np.arange, shape)
+    origin = Origin("sparse" if sparse else "matrix")
+    return Observations.from_positions(triplets, rows, columns, origin, duplicates)
 
 
 def _read_npy(path: Path, duplicates: Duplicates) -> Observations:
-    matrix = _foreign(path, ".npy", lambda: np.load(path, allow_pickle=False))
-    if not isinstance(matrix, np.ndarray):
-        raise ReadError(f"{path} is no .npy file but an archive; name it .npz.")
+    matrix = _foreign(path, ".npy", lambda: load_array(path))
     return Observations.from_matrix(matrix, duplicates=duplicates)
 
 
 def _read_npz(path: Path, duplicates: Duplicates) -> Observations:
-    arrays = _foreign(path, ".npz", lambda: _arrays(path))
-    if "format" in arrays and "shape" in arrays:
-        sparse = _foreign(path, "sparse .npz", lambda: sp.load_npz(path))
-        return Observations.from_matrix(sparse, duplicates=duplicates)
+    arrays = _foreign(path, ".npz", lambda: load_arrays(path))
+    if is_sparse(arrays):
+        matrix = _foreign(path, "sparse .npz", lambda: sparse_matrix(arrays, str(path)))
+        return Observations.from_matrix(matrix, duplicates=duplicates)
     if set(arrays) == set(TRIPLET_ARRAYS):
         return Observations.from_triplets(**arrays, duplicates=duplicates)
     if len(arrays) == 1:
@@ -157,13 +153,9 @@ def _read_npz(path: Path, duplicates: Duplicates) -> Observations:
     )
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
-
-
 MATRIX_READERS: dict[str, Callable[[Path, Duplicates], Observations]] = {
     ".mtx": _read_mtx,
+    ".mm": _read_mtx,
     ".npy": _read_npy,
     ".npz": _read_npz,
 }

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.error import URLError
 
 from fillrank.data.cache_folder import cache_folder
+from fillrank.data.contents import ZIP_ERRORS, member_content
 from fillrank.data.observations import Observations
 from fillrank.data.text_layout import read_text
 from fillrank.errors import InputError, ReadError
@@ -103,12 +104,12 @@ def _from_folder(folder: Path, name: str, dataset: Dataset) -> bytes:
 def _from_zip(path: Path, dataset: Dataset) -> bytes:
     try:
         with zipfile.ZipFile(path) as archive:
-            for member in archive.namelist():
-                if Path(member).name == dataset.ratings:
-                    return archive.read(member)
+            for member in archive.infolist():
+                if Path(member.filename).name == dataset.ratings:
+                    return member_content(archive, member, str(path))
     except FileNotFoundError as error:
         raise ReadError(f"{path} does not exist; give a folder or a zip.") from error
-    except (zipfile.BadZipFile, OSError) as error:
+    except ZIP_ERRORS as error:
         raise ReadError(f"{path} is no whole zip file: {error}.") from error
     raise ReadError(f"{path} has no {dataset.ratings} in it.")
 

@@ -2,8 +2,15 @@
 
 import os
 from pathlib import Path
+from types import ModuleType
 
 from fillrank.errors import InputError
+
+resource: ModuleType | None
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 # A container's own limit, what it uses, and how that is made up: in the two forms that Linux has had.
 _CONTAINERS = (
@@ -17,11 +24,15 @@ _CONTAINERS = (
 )
 _CONTROL = Path("/sys/fs/cgroup")
 _MACHINE = Path("/proc/meminfo")
+_PROCESS = Path("/proc/self/statm")
 
 
 def available_memory() -> int | None:
-    """The bytes that can still be had, of the machine or of the container; None if nobody says."""
-    found = [_of_machine(), *(_of_container(*files) for files in _CONTAINERS)]
+    """The bytes that can still be had, by the machine, the container or the process itself.
+
+    None if none of these has a limit that is known.
+    """
+    found = [_of_machine(), _of_process(), *(_of_container(*files) for files in _CONTAINERS)]
     return min((n for n in found if n is not None), default=None)
 
 
@@ -36,6 +47,18 @@ def _of_machine() -> int | None:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not on this system
         return None
+
+
+def _of_process() -> int | None:
+    """What is left of the limit on addresses that `ulimit -v` or a scheduler has set."""
+    if resource is None:
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        taken = int(_PROCESS.read_text().split()[0]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else max(limit - taken, 0)
 
 
 def _of_container(most: str, used: str, parts: str, cache: str) -> int | None:

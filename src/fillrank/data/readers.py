@@ -1,13 +1,12 @@
 """Files in: text tables, Parquet, Matrix Market and numpy's own formats."""
 
 import difflib
-import gzip
 import re
-import zlib
 from pathlib import Path
 from typing import Any
 
 from fillrank.data.binary import MATRIX_READERS, open_parquet, read_parquet
+from fillrank.data.contents import file_content
 from fillrank.data.layout import Layout, LongFields, given_fields, named_fields
 from fillrank.data.long_files import read_long
 from fillrank.data.observations import Observations
@@ -16,7 +15,6 @@ from fillrank.data.triplets import Duplicates
 from fillrank.errors import InputError, ReadError
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".data")
-GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
 def read(
@@ -41,7 +39,7 @@ def read(
           Names that are whole numbers in all lines are numbers, otherwise they are text.
         - ``.parquet``: read by polars or pyarrow and judged as by `Observations.from_table`. A long
           table may be in several files: ``ratings/*.parquet`` takes them in the order of their names.
-        - ``.mtx``, ``.mtx.gz``: Matrix Market. What is not stored is missing.
+        - ``.mtx``, ``.mm``, each also with ``.gz``: Matrix Market. What is not stored is missing.
         - ``.npy``: an array, NaN is missing. ``.npz``: one array; or ``rows``, ``columns`` and
           ``values``; or what `scipy.sparse.save_npz` writes.
     row, column, value : name of a column
@@ -90,7 +88,7 @@ def read(
             return MATRIX_READERS[ending](path, duplicates)
         if ending == ".parquet":
             return _read_parquet(files, fields, layout, duplicates)
-        return read_text(_contents(path), str(path), fields, layout, duplicates)
+        return read_text(file_content(path), str(path), fields, layout, duplicates)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except OSError as error:
@@ -135,13 +133,13 @@ def _ending(path: Path) -> str:
     ending = path.suffix.lower()
     if ending == ".gz":
         ending = Path(path.stem).suffix.lower()
-        readable: tuple[str, ...] = (*TEXT_ENDINGS, ".mtx")
+        readable: tuple[str, ...] = (*TEXT_ENDINGS, ".mtx", ".mm")
     else:
         readable = (*TEXT_ENDINGS, ".parquet", *MATRIX_READERS)
     if ending not in readable:
         raise ReadError(
             f"{path}: cannot tell what kind of file this is. Files that can be read end in "
-            f"{' '.join((*TEXT_ENDINGS, '.parquet', *MATRIX_READERS))}; text and .mtx also in .gz."
+            f"{' '.join((*TEXT_ENDINGS, '.parquet', *MATRIX_READERS))}; text, .mtx and .mm also in .gz."
         )
     return ending
 
@@ -154,12 +152,3 @@ def _check_is_file(path: Path) -> None:
     siblings = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, siblings, n=1)
     raise ReadError(f"{path} does not exist." + (f" Did you mean {near[0]}?" if near else ""))
-
-
-def _contents(path: Path) -> bytes:
-    if path.suffix.lower() != ".gz":
-        return path.read_bytes()
-    try:
-        return gzip.decompress(path.read_bytes())
-    except GZIP_ERRORS as error:
-        raise ReadError(f"{path} is no whole gzip file: {error}.") from error
