@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from same_entries import assert_same
 
-from fillrank.data import Observations, binary, read
+from fillrank.data import Observations, binary, memory, read
 from fillrank.errors import FillrankError, InputError, ReadError
 
 FIELDS = {"row": "r", "column": "c", "value": "v"}
@@ -240,3 +240,55 @@ def test_a_name_with_a_star_is_a_file_if_there_is_one(tmp_path):
     table[:1].write_parquet(tmp_path / "*.parquet")
     table[1:].write_parquet(tmp_path / "b.parquet")
     assert read(tmp_path / "*.parquet").values.tolist() == [1.0]
+
+
+def test_a_file_with_any_byte_damaged_is_read_or_refused(tmp_path, library):
+    """In its pages, where polars panics, and in its description at the end."""
+    table = pa.table({"r": ["Ana", "Ben", "Ana"], "c": ["x", "x", "y"], "v": [1.0, 2.0, None]})
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, compression="none")
+    data = path.read_bytes()
+    refused = 0
+    for place in range(0, len(data), 4):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 0x81]) + data[place + 1 :])
+        refused += isinstance(outcome(lambda: read(path, **FIELDS)), tuple)
+    assert refused > 50
+
+
+@pytest.mark.parametrize(("n_lines", "words"), [(2, "more"), (4, "fewer"), (2**62, "fewer")])
+def test_a_file_that_says_it_has_other_lines(n_lines, words, tmp_path, library, monkeypatch):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"r": [1, 2, 3], "c": [1, 2, 3], "v": [1.0, 2.0, 3.0]}), path)
+    name = f"_by_{library}"
+    truly = getattr(binary, name)
+    monkeypatch.setattr(binary, name, lambda path: _of_lines(truly(path), n_lines))
+    error = InputError if n_lines > 10 else ReadError
+    wanted = "TB of memory" if n_lines > 10 else f"column 'v' has {words}"
+    with pytest.raises(error, match=wanted):
+        read(path, **FIELDS)
+
+
+def _of_lines(table, n_lines):
+    def batches(name):
+        yield from table.batches(name)
+
+    return table._replace(n_lines=n_lines, batches=batches)
+
+
+def test_a_file_that_says_it_has_less_than_no_lines(tmp_path, library, monkeypatch):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"r": [1], "c": [1], "v": [1.0]}), path)
+    truly = getattr(binary, f"_by_{library}")
+    monkeypatch.setattr(binary, f"_by_{library}", lambda path: _of_lines(truly(path), -5))
+    with pytest.raises(ReadError, match="it says it has -5 lines"):
+        read(path, **FIELDS)
+
+
+def test_a_table_that_is_larger_than_memory(tmp_path, library, monkeypatch):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"r": [1] * 100, "c": range(100), "v": [1.0] * 100}), path)
+    monkeypatch.setattr(memory, "_of_machine", lambda: 1000)
+    with pytest.raises(InputError, match=r"the entries of 100 lines would take about 1.3 kB"):
+        read(path, **FIELDS)
+    with pytest.raises(InputError, match="a wide table of 100 rows and 3 columns would take"):
+        read(path, layout="wide")

@@ -58,7 +58,7 @@ def read_parquet(path: Path) -> Any:
         return _foreign(path, "Parquet", lambda: polars.read_parquet(path, glob=False))
     import pyarrow.parquet
 
-    return _foreign(path, "Parquet", lambda: pyarrow.parquet.read_table(path))
+    return _foreign(path, "Parquet", lambda: _sound(pyarrow.parquet.read_table(path)))
 
 
 def open_parquet(paths: list[Path]) -> ParquetTable:
@@ -67,6 +67,10 @@ def open_parquet(paths: list[Path]) -> ParquetTable:
     tables = [_foreign(path, "Parquet", partial(opened, path)) for path in paths]
     first = tables[0]
     for path, table in zip(paths, tables, strict=True):
+        if table.n_lines < 0:
+            raise ReadError(
+                f"{path} is no whole Parquet file: it says it has {table.n_lines} lines."
+            )
         if table.names != first.names:
             raise ReadError(
                 f"all files must have the same columns; {paths[0]} has {', '.join(first.names)}, "
@@ -74,10 +78,25 @@ def open_parquet(paths: list[Path]) -> ParquetTable:
             )
 
     def batches(name: str) -> Iterator[nw.Series[Any]]:
-        for table in tables:
-            yield from table.batches(name)
+        for path, table in zip(paths, tables, strict=True):
+            yield from _counted(path, table, name)
 
     return first._replace(n_lines=sum(table.n_lines for table in tables), batches=batches)
+
+
+def _counted(path: Path, table: ParquetTable, name: str) -> Iterator[nw.Series[Any]]:
+    """The batches of a column, if they have as many lines as the file says."""
+    n_left = table.n_lines
+    for batch in table.batches(name):
+        n_left -= len(batch)
+        if n_left < 0:
+            break
+        yield batch
+    if n_left:
+        raise ReadError(
+            f"{path} is no whole Parquet file: it should have {table.n_lines:,} lines, and column "
+            f"{name!r} has {'more' if n_left < 0 else 'fewer'}."
+        )
 
 
 def _parquet_library(path: Path) -> str:
@@ -100,7 +119,10 @@ def _by_polars(path: Path) -> ParquetTable:
         column = table.select(polars.selectors.by_name(name))  # col() would take patterns
         for lines in blocks(n_lines, LINES_AT_ONCE):
             part = column.slice(lines.start, LINES_AT_ONCE)
-            yield _column(_foreign(path, "Parquet", part.collect))
+            batch = _column(_foreign(path, "Parquet", part.collect))
+            if not len(batch):  # there are fewer lines than the file says: so to its end
+                return
+            yield batch
 
     names = table.collect_schema().names()
     return ParquetTable(names, n_lines, nw.Implementation.POLARS, batches)
@@ -114,11 +136,22 @@ def _by_pyarrow(path: Path) -> ParquetTable:
 
     def batches(name: str) -> Iterator[nw.Series[Any]]:
         parts = file.iter_batches(LINES_AT_ONCE, columns=[name])
-        while (part := _foreign(path, "Parquet", lambda: next(parts, None))) is not None:
-            yield _column(pyarrow.Table.from_batches([part]).select([name]))
+
+        def next_part() -> Any:
+            part = next(parts, None)
+            return None if part is None else _sound(pyarrow.Table.from_batches([part]))
+
+        while (part := _foreign(path, "Parquet", next_part)) is not None:
+            yield _column(part.select([name]))
 
     names, n_lines = file.schema_arrow.names, file.metadata.num_rows
     return ParquetTable(names, n_lines, nw.Implementation.PYARROW, batches)
+
+
+def _sound(table: Any) -> Any:
+    """A table of pyarrow, if its text is UTF-8 and its offsets stay inside it."""
+    table.validate(full=True)
+    return table
 
 
 def _column(table: Any) -> nw.Series[Any]:

@@ -11,11 +11,15 @@ import numpy as np
 from fillrank.data.binary import ParquetTable
 from fillrank.data.entries import Entries
 from fillrank.data.layout import LongFields
+from fillrank.data.memory import check_room
 from fillrank.data.names import as_names
 from fillrank.data.narrow import narrowed
 from fillrank.data.numbering import Numbering
 from fillrank.data.tables import Origin, check_fields, real_column
 from fillrank.data.triplets import Triplets, gather_columns
+
+# Of positions, a value and whether it is there; names come on top.
+_BYTES_PER_LINE = 13
 
 
 class LongTable(NamedTuple):
@@ -33,6 +37,11 @@ def read_long(table: ParquetTable, fields: LongFields) -> LongTable:
     Raises what `Observations.from_table` raises.
     """
     check_fields(table.names, fields)
+    check_room(
+        _BYTES_PER_LINE * table.n_lines,
+        f"the entries of {table.n_lines:,} lines",
+        "Read some of them, or fit the table on a cluster.",
+    )
     triplets, row_labels, column_labels = _read_triplets(table, fields)
     by_column = gather_columns(triplets, row_labels, column_labels)
     return LongTable(by_column, row_labels, column_labels, Origin("long", table.backend, *fields))

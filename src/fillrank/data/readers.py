@@ -9,6 +9,7 @@ from fillrank.data.binary import MATRIX_READERS, open_parquet, read_parquet
 from fillrank.data.contents import file_content
 from fillrank.data.layout import Layout, LongFields, given_fields, named_fields
 from fillrank.data.long_files import read_long
+from fillrank.data.memory import check_room
 from fillrank.data.observations import Observations
 from fillrank.data.text_layout import read_text
 from fillrank.data.triplets import Duplicates
@@ -108,6 +109,11 @@ def _read_parquet(
             f"columns are {', '.join(map(repr, table.names))}. Name three of them by row=..., "
             "column=..., value=...; or read the files one by one."
         )
+    check_room(
+        8 * table.n_lines * len(table.names),
+        f"a wide table of {table.n_lines:,} rows and {len(table.names):,} columns",
+        "Read a part of it; or save it as a long table, with a line for each value that is there.",
+    )
     options = fields._asdict() if fields else {"layout": layout}
     return Observations.from_table(read_parquet(paths[0]), **options, duplicates=duplicates)
 
