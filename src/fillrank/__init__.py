@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fillrank.data.readers import read
     from fillrank.data.synthetic import synthetic
     from fillrank.data.writers import write_parquet
-    from fillrank.errors import ConvergenceWarning, FillrankError, UnitsWarning
+    from fillrank.errors import CacheWarning, ConvergenceWarning, FillrankError, UnitsWarning
     from fillrank.estimators.bpmf import BPMF
     from fillrank.estimators.gasr import GASR
     from fillrank.estimators.hasi import HASI
@@ -32,6 +32,7 @@ __all__ = [
     "HASI",
     "IPM3F",
     "M3F",
+    "CacheWarning",
     "ConvergenceWarning",
     "EntryKFold",
     "FillrankError",
@@ -56,6 +57,7 @@ __all__ = [
 _MODULES = {"datasets": "fillrank.data.datasets", "plot": "fillrank.report.plot"}
 _HOMES = {
     "BPMF": "fillrank.estimators.bpmf",
+    "CacheWarning": "fillrank.errors",
     "ConvergenceWarning": "fillrank.errors",
     "EntryKFold": "fillrank.estimators.splits",
     "FillrankError": "fillrank.errors",

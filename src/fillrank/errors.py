@@ -50,3 +50,7 @@ class CheckpointWarning(UserWarning):
 
 class ConvergenceWarning(UserWarning):
     """A run ended before its result can be trusted."""
+
+
+class CacheWarning(UserWarning):
+    """Compiled code cannot be saved for the next process."""

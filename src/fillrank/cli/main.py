@@ -5,7 +5,7 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from fillrank import __version__
 from fillrank.cli import messages
@@ -22,6 +22,15 @@ from fillrank.cli.recommend import recommend
 from fillrank.cli.report import report
 from fillrank.cli.reproduce import reproduce
 from fillrank.errors import FillrankError
+
+
+class Verb(TyperCommand):
+    """A verb; what the library warns of while it runs is shown as notes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        with messages.notes(ctx.params.get("quiet", False)):
+            return super().invoke(ctx)
 
 
 class Guarded(TyperGroup):
@@ -65,7 +74,7 @@ app = typer.Typer(
 for verb in (
     complete, fit, predict, recommend, explore, report, evaluate, compare, demo, datasets, reproduce,
 ):  # fmt: skip
-    app.command()(verb)
+    app.command(cls=Verb)(verb)
 
 
 def _show_version(wanted: bool) -> None:

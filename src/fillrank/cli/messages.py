@@ -5,9 +5,12 @@ character is written out, for a terminal would obey it. Lines are not broken: a 
 piece, and the terminal can wrap by itself.
 """
 
+import logging
 import re
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ __all__ = [
     "escape",
     "flush",
     "in_words",
+    "notes",
     "on_one_line",
     "out",
     "say",
@@ -85,6 +89,21 @@ def _visible(character: str) -> str:
 def complain(error: Exception) -> None:
     """Tell the user what went wrong: what was allowed, what came, what to do."""
     say(f"[bold red]Error:[/] {escape(in_words(error))}")
+
+
+@contextmanager
+def notes(quiet: bool) -> Iterator[None]:
+    """Show warnings of the library as notes; none of them if silence was asked for."""
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        if not quiet:
+            say(f"[bold yellow]Note:[/] {escape(in_words(message))}")
+
+    # Where there is no cache folder, matplotlib would say so too, at length.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def in_words(error: Exception) -> str:

@@ -6,7 +6,6 @@ import warnings
 from typing import Any, Literal, NamedTuple
 
 import fillrank as fr
-from fillrank.cli.messages import escape, in_words, say
 from fillrank.cli.options import MethodName
 from fillrank.data.observations import Observations
 from fillrank.errors import ConvergenceWarning, InputError
@@ -64,14 +63,8 @@ def fit(settings: Settings, data: Observations, progress: bool) -> Any:
     with warnings.catch_warnings():
         # How the run ended is among the results.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.showwarning = lambda message, *_, **__: _note(message, progress)
         model.fit(data)
     if getattr(model, "interrupted_", False):
         # The library keeps what it has; at a terminal, Ctrl-C means to end.
         raise KeyboardInterrupt
     return model
-
-
-def _note(message: Any, wanted: bool) -> None:
-    if wanted:
-        say(f"[bold yellow]Note:[/] {escape(in_words(message))}")

@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from fillrank.errors import OutputError
+
 
 def cache_folder() -> Path:
     """Name fillrank's folder in the user's cache folder; neither need be there yet.
@@ -13,7 +15,7 @@ def cache_folder() -> Path:
 
     Raises
     ------
-    RuntimeError
+    OutputError
         None is set, and this user has no home.
 
     Examples
@@ -24,7 +26,14 @@ def cache_folder() -> Path:
     named = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     if named:
         return Path(named) / "fillrank"
-    return Path.home().joinpath(*_usual_place(sys.platform), "fillrank")
+    try:
+        home = Path.home()
+    except RuntimeError as error:
+        raise OutputError(
+            "there is no cache folder, because this user has no home. Set the environment variable "
+            "XDG_CACHE_HOME to a folder that can be written."
+        ) from error
+    return home.joinpath(*_usual_place(sys.platform), "fillrank")
 
 
 def _usual_place(platform: str) -> tuple[str, ...]:

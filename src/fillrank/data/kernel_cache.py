@@ -4,7 +4,8 @@ numba would keep them beside the sources, and looks only at a function's own fil
 changed: after an edit of what the function calls, the old code is loaded. So the folder here is named
 by a hash of all that compiled code is made from, and an edit anywhere in it gives another folder.
 
-Processes may share it: numba puts each file in its place whole, and what is lost is compiled again.
+Processes may share it: numba writes each file completely or not at all, and what is lost is compiled
+again. Where nothing can be written, kernels are compiled in memory, and a warning says so once.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ import numpy as np
 from numba.core import caching
 
 from fillrank.data.cache_folder import cache_folder
+from fillrank.data.warn import warn_user
+from fillrank.errors import CacheWarning
 from fillrank.version import __version__
 
 PACKAGE = Path(__file__).parents[1]
@@ -43,19 +46,18 @@ _ROOM = 1 << 20  # bytes that must fit: a full disk would only show when kernels
 _UNUSED = 30 * 24 * 3600  # seconds after which a folder of other sources is removed
 
 
-def install() -> None:
-    """Have numba keep the kernels of this package in the user's cache folder.
+def njit(function: Callable | None = None, *, cache: bool = False, **options: Any) -> Any:
+    """Compile as ``numba.njit`` does, with a cache that cannot make it fail.
 
-    Call it before the first function with ``cache=True``. Functions of other packages stay where numba
-    has them, and ``NUMBA_CACHE_DIR`` stays the stronger wish. Where the folder cannot be written, or
-    in a numba whose places cannot be chosen like this, the kernels too are left to numba.
+    ``NUMBA_CACHE_DIR`` takes precedence. Otherwise compiled code goes to the user's cache folder; if
+    that cannot be written, to one of numba's own places; and if there is none, it stays in memory.
     """
-    try:
-        locators = caching.CacheImpl._locator_classes
-    except AttributeError:
-        return
-    if _KernelLocator not in locators:
-        locators.insert(0, _KernelLocator)
+    if function is None:
+        return partial(njit, cache=cache, **options)
+    kernel = numba.njit(**options)(function)
+    if cache:
+        kernel._cache = _cache_for(function)
+    return kernel
 
 
 def fingerprint(files: Iterable[Path]) -> str:
@@ -99,7 +101,7 @@ def _folder() -> Path | None:
         os.utime(folder)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_ROOM))
-    except (OSError, RuntimeError):
+    except OSError:
         return None
     remove_unused(parent, time.time())
     return folder
@@ -132,3 +134,63 @@ class _KernelLocator:
 
     def get_disambiguator(self) -> str:
         return str(self._line)
+
+
+class _Places(caching.CompileResultCacheImpl):
+    """Where numba looks for a place, with ours first."""
+
+    _locator_classes = (_KernelLocator, *caching.CompileResultCacheImpl._locator_classes)
+
+
+class _FileCache(caching.FunctionCache):
+    """Files of compiled code. What goes wrong with them must not stop the computation."""
+
+    _impl_class = _Places
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load compiled code, or ``None`` where it has to be compiled."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a damaged file can raise anything
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save compiled code if that is possible."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            self.disable()
+            _warn_once(f"{self.cache_path} cannot be written ({error.strerror or error})")
+
+
+class _MemoryCache(caching.NullCache):
+    """No cache: code is compiled once in every process."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        """Say, before the compiler runs, that it will run again next time."""
+        _warn_once("there is no cache folder that can be written")
+
+
+def _cache_for(function: Callable) -> Any:
+    try:
+        return _FileCache(function)
+    except RuntimeError:  # numba's error for a function without a place
+        return _MemoryCache()
+
+
+_has_warned = False
+
+
+def _warn_once(reason: str) -> None:
+    """Warn that this process cannot keep what it compiles, the first time that it is noticed."""
+    global _has_warned
+    if _has_warned:
+        return
+    _has_warned = True
+    warn_user(
+        f"compiled code is not saved, because {reason}: every process compiles again, which takes some "
+        "seconds. Set the environment variable XDG_CACHE_HOME to a folder that can be written.",
+        CacheWarning,
+    )

@@ -13,8 +13,8 @@ Y ~ Gamma(shape + 1) and E ~ Exp(1), then Y exp(-E / shape) ~ Gamma(shape).
 import math
 
 import numpy as np
-from numba import njit
 
+from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import uniform
 

@@ -18,8 +18,7 @@ which is accurate for every p >= 0. At mean = inf, p = 0, it is the limit law, s
 
 import math
 
-from numba import njit
-
+from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import uniform
 

@@ -7,8 +7,8 @@ and lies wholly under f up to EDGE[i + 1]. Layer 0 is the base with the tail bey
 import math
 
 import numpy as np
-from numba import njit
 
+from fillrank.data.kernel_cache import njit
 from fillrank.draws.streams import next_bits, seek, to_unit, uniform
 
 _LAYERS = 256

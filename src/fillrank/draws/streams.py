@@ -11,7 +11,8 @@ moves it to a row and a component, ``next_bits`` takes 64 bits and steps on.
 """
 
 import numpy as np
-from numba import njit
+
+from fillrank.data.kernel_cache import njit
 
 KEY, PHASE, ROW, COMPONENT, ATTEMPT = range(5)
 

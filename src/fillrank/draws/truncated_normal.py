@@ -19,8 +19,7 @@ from the mean: so a draw keeps all its digits even 10^10 sd out in the tail.
 
 import math
 
-from numba import njit
-
+from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import uniform
 

@@ -14,8 +14,8 @@ triangular, all of it independent,
 import math
 
 import numpy as np
-from numba import njit
 
+from fillrank.data.kernel_cache import njit
 from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal
 

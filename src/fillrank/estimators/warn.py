@@ -1,22 +1,9 @@
-"""Warnings that point at the user's own line."""
+"""Warnings about runs that ended too early."""
 
-import sys
-import warnings
-from pathlib import Path
-
+from fillrank.data.warn import warn_user
 from fillrank.errors import ConvergenceWarning
 from fillrank.posterior.diagnostics import complaint
 from fillrank.run.loop import Outcome
-
-_PACKAGE = str(Path(__file__).parents[1])
-
-
-def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the first caller outside this package, however deep the call came from."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
 
 
 def warn_unconverged(method: object, reason: str) -> None:

@@ -1,3 +1,0 @@
-from fillrank.data import kernel_cache
-
-kernel_cache.install()

@@ -35,8 +35,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import seek, start_stream, uniform
 from fillrank.kernels.tiles import REASSOCIATE, add_multiple, gather, longest_row

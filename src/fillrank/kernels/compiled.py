@@ -6,8 +6,11 @@ from fillrank.kernels.gaussian_rows import gaussian_rows
 
 
 def must_compile() -> bool:
-    """Whether this is the first use on this machine, which takes some seconds more."""
-    if gaussian_rows.signatures:
+    """Whether this is the first use on this machine, which takes some seconds more.
+
+    Where nothing can be kept every use is a first one, and a ``CacheWarning`` says so instead.
+    """
+    kept = gaussian_rows.stats.cache_path
+    if gaussian_rows.signatures or kept is None:
         return False
-    kept = Path(gaussian_rows.stats.cache_path)
-    return not any(kept.glob("gaussian_rows.gaussian_rows-*.nbi"))
+    return not any(Path(kept).glob("gaussian_rows.gaussian_rows-*.nbi"))

@@ -9,9 +9,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from fillrank.data.entries import Entries
+from fillrank.data.kernel_cache import njit
 from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.kernels.workers import Workers
 

@@ -27,9 +27,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.linalg.lapack import dtrtri
 
+from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
 from fillrank.kernels.gaussian_rows import Address

@@ -12,8 +12,8 @@ with T = +1 come first and those with T = -1 last. Rows do not touch each other.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fillrank.data.kernel_cache import njit
 from fillrank.kernels.hinge_pieces import (
     add_crossings,
     finish_crossings,

@@ -23,8 +23,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
 from fillrank.kernels.tiles import REASSOCIATE

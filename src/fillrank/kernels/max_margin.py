@@ -16,9 +16,9 @@ rows to the columns, since both passes read the other side's factors anyway.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from fillrank.data.entries import Entries
+from fillrank.data.kernel_cache import njit
 from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.kernels.workers import Workers

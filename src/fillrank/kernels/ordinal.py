@@ -7,7 +7,8 @@ and the predicted level is 1 + #{r : x_ij >= theta_ir}. That is defined in any o
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from fillrank.data.kernel_cache import njit
 
 
 class Scorer(NamedTuple):

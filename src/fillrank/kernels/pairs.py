@@ -2,8 +2,7 @@
 
 import math
 
-from numba import njit
-
+from fillrank.data.kernel_cache import njit
 from fillrank.kernels.tiles import REASSOCIATE
 
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from fillrank.data.entries import Entries
+from fillrank.data.kernel_cache import njit
 from fillrank.kernels.lanes import prefetch
 from fillrank.kernels.remote import Remote
 from fillrank.kernels.tiles import REASSOCIATE, longest_row

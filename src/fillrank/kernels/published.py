@@ -8,8 +8,8 @@ O(N r^2); the order of the draws (row by row, within a row component by componen
 import math
 
 import numpy as np
-from numba import njit
 
+from fillrank.data.kernel_cache import njit
 from fillrank.draws.streams import seek, start_stream, uniform
 from fillrank.draws.truncated_normal import truncated_normal
 from fillrank.kernels.tiles import (

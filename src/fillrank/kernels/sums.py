@@ -7,8 +7,8 @@ threads, and on any machines that hold whole blocks.
 from functools import partial
 
 import numpy as np
-from numba import njit
 
+from fillrank.data.kernel_cache import njit
 from fillrank.kernels.workers import Workers
 
 BLOCK = 1024  # rows

@@ -18,8 +18,8 @@ L - 1 corners, and these are tried from the left.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fillrank.data.kernel_cache import njit
 from fillrank.kernels.max_margin import dot
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 

@@ -1,6 +1,6 @@
 """A row's factors in cache, plainly: for kernels whose draws cost more than their sums."""
 
-from numba import njit
+from fillrank.data.kernel_cache import njit
 
 # Sums may be taken in any order, so that they can be vectorised; NaN and infinity keep their meaning.
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}

@@ -34,8 +34,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fillrank.data.kernel_cache import njit
 from fillrank.draws.inverse_gaussian import inverse_gaussian
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import AUGMENTATION, THRESHOLDS, seek, start_stream

@@ -22,9 +22,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from fillrank.data.entries import Entries
+from fillrank.data.kernel_cache import njit
 from fillrank.draws import streams
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import chain_key, row_bits, start_stream

@@ -23,10 +23,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.linalg import eigh, solve_triangular
 
 from fillrank.data.entries import Entries
+from fillrank.data.kernel_cache import njit
 from fillrank.draws import streams
 from fillrank.draws.gamma import gamma as draw_gamma
 from fillrank.draws.normal import normal
