@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,9 @@ print(gaussian_rows.stats.cache_path, must_compile())
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="/dev/null, rights and limits of POSIX")
 
 
-def run(arguments, before_start=None, **environment):
+def run(arguments, before_start=None, cwd=None, sources=PACKAGE.parent, **environment):
     """Run Python with these variables, and without those that say where a cache may be."""
+    paths = os.pathsep.join((str(sources), os.environ.get("PYTHONPATH", "")))
     outer = {
         name: value
         for name, value in os.environ.items()
@@ -41,8 +43,9 @@ def run(arguments, before_start=None, **environment):
     }
     ran = subprocess.run(
         [sys.executable, *arguments],
-        env=outer | environment,
+        env=outer | {"PYTHONPATH": paths} | environment,
         preexec_fn=before_start,
+        cwd=cwd,
         capture_output=True,
         text=True,
         check=False,
@@ -63,12 +66,15 @@ def assert_warned_once(ran, *words):
     assert "<string>" in ran.stderr  # the user's own line
 
 
+def _copy(folder):
+    shutil.copytree(PACKAGE, folder / "fillrank", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
 @pytest.fixture
 def copied(tmp_path):
     """A copy of the package, beside which numba could write."""
-    copy = tmp_path / "sources"
-    shutil.copytree(PACKAGE, copy / "fillrank", ignore=shutil.ignore_patterns("__pycache__"))
-    return copy
+    return _copy(tmp_path / "sources")
 
 
 @pytest.fixture
@@ -77,12 +83,12 @@ def blocked(copied):
     folders = [copied, *(path for path in copied.rglob("*") if path.is_dir())]
     for folder in folders:
         (folder / "__pycache__").touch()
-    return str(copied)
+    return copied
 
 
 @pytest.mark.parametrize("name", ["HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"])
 def test_a_fit_without_a_cache_folder(blocked, name):
-    ran = two_fits(PYTHONPATH=blocked, **{"HOME": NO_FOLDER, name: NO_FOLDER})
+    ran = two_fits(sources=blocked, **{"HOME": NO_FOLDER, name: NO_FOLDER})
     assert ran.stdout == "None False\n"
     assert_warned_once(ran, "no cache folder that can be written")
 
@@ -104,7 +110,7 @@ def test_folders_that_can_only_be_read(copied, tmp_path):
         ran = run(
             ["-B", "-c", TWO_FITS.format(before="")],
             before_start=_no_right_to_override,
-            PYTHONPATH=str(copied),
+            sources=copied,
             HOME=str(home),
         )
     except subprocess.SubprocessError:
@@ -115,6 +121,46 @@ def test_folders_that_can_only_be_read(copied, tmp_path):
     assert ran.stdout == "None False\n"
     assert_warned_once(ran, "no cache folder that can be written")
     assert list(home.iterdir()) == []
+
+
+def _nobody():
+    os.setgroups([])
+    os.setgid(54321)
+    os.setuid(54321)
+
+
+def test_another_user_without_a_home():
+    """As in a container that is run by a number that no one has."""
+    try:
+        run(["-B", "-c", "import numba, sklearn"], before_start=_nobody)
+    except (subprocess.SubprocessError, OSError, AssertionError):
+        pytest.skip("only root can become another user, who must be able to read this Python")
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are for this user alone
+        place = Path(folder)
+        _copy(place / "sources")
+        place.chmod(0o777)
+        words = ["-B", "-c", TWO_FITS.format(before="")]
+        ran = run(words, before_start=_nobody, cwd=place, sources=place / "sources")
+        assert [path.name for path in place.iterdir()] == ["sources"]
+    assert ran.stdout == "None False\n"
+    assert_warned_once(ran, "no cache folder that can be written")
+
+
+def test_diagnostics_need_no_home(tmp_path):
+    """ArviZ looks for the user's home when it is imported."""
+    ran = run(
+        [
+            "-c",
+            "import os, pwd; from pathlib import Path; pwd.getpwuid = {}.__getitem__\n"
+            "from fillrank.posterior.diagnostics import complaint\n"
+            "from fillrank.posterior.to_arviz import _makers\n"
+            "import numpy as np; _makers()\n"
+            "print(repr(complaint(np.random.default_rng(0).normal(size=(2, 400, 3)))))\n"
+            "print('HOME' in os.environ)",
+        ],
+        XDG_CACHE_HOME=str(tmp_path),
+    )
+    assert ran.stdout == "''\nFalse\n"
 
 
 def test_a_folder_that_is_lost_during_the_run(tmp_path):
@@ -164,7 +210,7 @@ def test_the_command_fits_with_one_note(blocked, tmp_path):
         "-o",
         str(tmp_path / "m.fillrank"),
     ]
-    ran = run(words, PYTHONPATH=blocked, HOME=NO_FOLDER)
+    ran = run(words, sources=blocked, HOME=NO_FOLDER)
     assert ran.stderr.count("Note: compiled code is not saved") == 1
     assert (tmp_path / "m.fillrank").is_file()
 

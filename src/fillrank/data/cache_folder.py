@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fillrank.errors import OutputError
@@ -34,6 +36,21 @@ def cache_folder() -> Path:
             "XDG_CACHE_HOME to a folder that can be written."
         ) from error
     return home.joinpath(*_usual_place(sys.platform), "fillrank")
+
+
+@contextmanager
+def some_home() -> Iterator[None]:
+    """Let packages that look for the user's home when they are imported find one in any case."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = os.path.abspath(os.sep)
+        try:
+            yield
+        finally:
+            del os.environ["HOME"]
+    else:
+        yield
 
 
 def _usual_place(platform: str) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def njit(function: Callable | None = None, *, cache: bool = False, **options: An
     """Compile as ``numba.njit`` does, with a cache that cannot make it fail.
 
     ``NUMBA_CACHE_DIR`` takes precedence. Otherwise compiled code goes to the user's cache folder; if
-    that cannot be written, to one of numba's own places; and if there is none, it stays in memory.
+    that cannot be written, beside the sources; and if that cannot be either, it stays in memory.
     """
     if function is None:
         return partial(njit, cache=cache, **options)
@@ -118,8 +118,6 @@ class _KernelLocator:
 
     @classmethod
     def from_function(cls, py_func: Callable, py_file: str) -> Any:
-        if numba.config.CACHE_DIR or PACKAGE not in Path(py_file).parents:
-            return None
         folder = _folder()
         return None if folder is None else cls(folder, py_func, py_file)
 
@@ -137,9 +135,14 @@ class _KernelLocator:
 
 
 class _Places(caching.CompileResultCacheImpl):
-    """Where numba looks for a place, with ours first."""
+    """Where a function may be kept."""
 
-    _locator_classes = (_KernelLocator, *caching.CompileResultCacheImpl._locator_classes)
+    # numba's other place, its own cache folder, is a folder "~" here if the user has no home.
+    _locator_classes = (
+        caching.UserProvidedCacheLocator,
+        _KernelLocator,
+        caching.InTreeCacheLocator,
+    )
 
 
 class _FileCache(caching.FunctionCache):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fillrank.data.cache_folder import some_home
 from fillrank.run.recorder import Traces
 
 # Vehtari et al. (2021) ask for R-hat below 1.01 before a draw is reported. Predictions are means over
@@ -62,7 +63,8 @@ def _judge(trace: np.ndarray) -> tuple[float, float]:
     if np.ptp(trace) == 0.0:
         return 1.0, float(trace.size)
     # Imported late: it costs a quarter of the package's import time.
-    from arviz_stats.base import array_stats
+    with some_home():
+        from arviz_stats.base import array_stats
 
     if len(trace) == 1:  # a single chain is judged by the agreement of its halves
         half = trace.shape[1] // 2

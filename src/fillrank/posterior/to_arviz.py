@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fillrank.data.cache_folder import some_home
 from fillrank.data.observations import Observations
 from fillrank.errors import NotSupportedError
 from fillrank.posterior.posterior import Units
@@ -114,8 +115,9 @@ def _makers() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """What makes a group of arrays (chain, draw, ...), and a tree of groups."""
     try:
         # Imported late: they are an extra.
-        from arviz_base import dict_to_dataset
-        from xarray import DataTree
+        with some_home():
+            from arviz_base import dict_to_dataset
+            from xarray import DataTree
     except ImportError as error:
         raise NotSupportedError(
             "a run goes to ArviZ by arviz-base, which is not installed. "
