@@ -51,7 +51,7 @@ def test_latin_1_zipped_and_without_an_ending(tmp_path):
 
 
 BAD = {
-    "a title": ("Spring 2024\n" + TABLE, ["t.csv, line 1: 1 fields", "--skip N"]),
+    "a title": ("Spring 2024\n" + TABLE, ["t.csv, line 1: 1 field,", "--skip N"]),
     "latin-1": (
         TABLE.replace("Саша 名", "Zoë").encode("latin-1"),
         ["line 2", "--encoding latin-1"],
@@ -61,6 +61,10 @@ BAD = {
     "thousands": (
         'name,a,b\nx,"1,234.5",2\ny,3,\nz,4,5\n',
         ["line 2", "'1,234.5' is not a number"],
+    ),
+    "a long table of many columns": (
+        "when,who,what,grade,place\nd1,Ana,tea,5,here\nd2,Ben,tea,4,here\n",
+        ["line 2, column 'who'", "say --layout long", "--row, --column, --value"],
     ),
     "totals": (TABLE + "Total;1;2;3;4\n", ["line 5: 5 fields, but the table has 4"]),
 }

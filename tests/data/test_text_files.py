@@ -203,7 +203,7 @@ def test_column_that_is_not_there(write):
         ("user,item,rating\n1,2,1_000\n", r"line 2, column 'rating': '1_000' is not a number"),
         ("id,x,y\n1,2,3\n2,bad,4\n", r"line 3, column 'x': 'bad' is not a number. A missing"),
         ("1,1,bad\n1,2,3\n1,3,4\n", r"line 1, column 2: 'bad' is not a number"),
-        ("ana,tea,bad\nben,tea,3\nana,ale,4\n", r"line 1, column 1: 'tea' is not a number"),
+        ("ana,tea,bad\nben,tea,3\nana,ale,4\n", r"line 1, column 2: 'bad' is not a number"),
         ("a;b;c\n1;1.234,5;2\n2;3,5;1\n", r"line 2, column 'b': '1.234,5' is not a number"),
         ("user,item,rating\n1,2,3\n1,3\n2,3,4\n", r"line 3: 2 fields, but the table has 3 \(delim"),
         ("1,2,3,4\n1,2,3,4\n1,2,3\n5,6,7,8\n", r"line 3: 3 fields, but the table has 4"),
@@ -213,6 +213,17 @@ def test_column_that_is_not_there(write):
         ("id,x\n1,2\n,3\n", r"line 3: the row has no name"),
         ("id,x,x\n1,2,3\n", r"the header has 'x' more than once"),
         ("", r"table.csv is empty"),
+        (",", r"table.csv is empty"),
+        (",,,\n,,,\n", r"table.csv is empty"),
+        ('"",""\n"",""\n', r"does not look like a table"),
+        ("a,b,c\n1,2,3\n4,5,6\nSource: x\n", r"line 4: 1 field, .* Delete the line .* 'Source: x'"),
+        ("a,b\n1,low\nlow,3\n5,6\n", r"line 2, column 'b': 'low' is not a number. A missing"),
+        ("a,b,c\n1,2,3\n4,5,6\nSource: x, y, z\n", r"line 4, column 'a': 'Source: x' is not a"),
+        (f"id,x\na,{'z' * 500}\nb,1\n", r"line 2, column 'x': 'z{60}\.\.\.' is not"),
+        (
+            "when,who,what,grade,place\nd1,Ana,tea,5,here\nd2,Ben,tea,4,here\n",
+            r"line 2, column 'who': 'Ana' is not a number.*leave it out.*long, .* layout='long'",
+        ),
         (" \n\n", r"table.csv is empty"),
         ("user,item,rating\n", r"has a header, but no lines below it"),
         ("one\ntwo\nthree\n", r"does not look like a table"),
@@ -225,6 +236,21 @@ def test_column_that_is_not_there(write):
 def test_what_cannot_be_read_is_said_with_its_place(write, text, message):
     with pytest.raises(ReadError, match=message):
         read(write(text))
+
+
+def test_nothing_is_here_in_many_words(write):
+    got = read(write("name,a,b\nx,1,--\ny,Missing,2\nz,<NA>,3\nw,<na>,MISSING\nv,4,null\n"))
+    assert as_dict(got) == {("x", "a"): 1, ("y", "b"): 2, ("z", "b"): 3, ("v", "a"): 4}
+    got = read(write("a,b\n1,--\n--,3\n"))
+    assert as_dict(got) == {(0, "a"): 1, (1, "b"): 3}
+
+
+@pytest.mark.parametrize("n_digits", [19, 4301])
+def test_whole_numbers_that_are_too_long_are_text(write, n_digits):
+    name = "9" * n_digits
+    got = read(write(f"user,item,rating\n{name},1,3\n2,{name},4\n"))
+    assert as_dict(got) == {(name, "1"): 3, ("2", name): 4}
+    assert as_dict(read(write(f"id,{name},b\n{name},1,2\n"))) == {(name, name): 1, (name, "b"): 2}
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,17 @@ def test_names_of_mixed_types():
     assert set(found) <= {str(name) for name in columns}
 
 
+def test_names_that_are_less_than_characters():
+    names = ["\ud800", "tea\udc80", *"abcdefgh"]
+    model = fr.GASR(n_sweeps=20, random_state=0, progress=False, n_threads=1)
+    answers = Answers(model.fit(observed(names, names)), "surrogates")
+    found = [cell["at"] for at in range(10) for cell in answers.recommend(at, "mean")["cells"]]
+    assert {0, 1} <= set(found)
+    assert answers.line("columns", 1, Query())["name"] == "tea\udc80"
+    missing = pd.concat(model.predict_missing())
+    assert {"\ufffd", "tea\ufffd"} <= set(missing["column"])
+
+
 def test_a_large_model_gives_a_page_at_a_time():
     answers = Answers(large(), "large")
     found = answers.search("rows", "user 0")

@@ -3,14 +3,17 @@ import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
 
 from explore.explorer_models import HOSTILE, hostile, served, survey
 from fillrank.errors import InputError
+from fillrank.explore import handler
 from fillrank.explore.answers import Answers
 from fillrank.explore.filling import MOST_BYTES
+from fillrank.explore.handler import Handler
 from fillrank.explore.server import Explorer
 
 CSV = b"who,apple,tea\nZoe,4.1,\nAl,,2.5\n"
@@ -322,6 +325,52 @@ def test_a_file_that_ends_early_harms_nobody(server, capsys):
         connection.shutdown(socket.SHUT_WR)
         assert connection.makefile("rb").read() == b""
     assert request(server, "/api/about").status == 200
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("sent", [b"", b"who,"])
+def test_a_file_that_does_not_come_is_not_waited_for(server, sent, monkeypatch, capsys):
+    monkeypatch.setattr(Handler, "upload_seconds", 0.2)
+    head = (
+        f"POST /api/fill?name=a.csv HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n"
+        f"Cookie: {server.cookie}={server.token}\r\n"
+        f"Origin: http://127.0.0.1:{server.server_port}\r\nContent-Length: 100\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=50) as connection:
+        connection.sendall(head.encode() + sent)
+        answer = connection.makefile("rb").read()
+    assert answer.split()[1] == b"408"
+    assert b"did not come whole within 0.2 seconds" in answer
+    assert request(server, "/api/about").status == 200
+    assert capsys.readouterr().err == ""
+
+
+def test_a_file_that_comes_drop_by_drop_is_not_waited_for(server, monkeypatch, capsys):
+    now = iter(range(0, 1000, 25))  # every look at the clock is 25 seconds later
+    clock = SimpleNamespace(monotonic=lambda: float(next(now)))
+    monkeypatch.setattr(handler, "time", clock)
+    monkeypatch.setattr(handler, "_AT_ONCE", 1)
+    reply = post(server, CSV)
+    assert reply.status == 408
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b",",
+        b",,,\n,,,\n",
+        b'"",""\n"",""\n',
+        b"\xed\xa0\x80,tea\nZoe,1\n",
+        b"who,apple,tea\n" + b"9" * 4301 + b",1,\n",
+        b"who,apple,tea\n1,1e400,\n2,,3\n",
+        b"who,apple,tea\n1,3+2j,\n2,,3\n",
+        b"\x1f\x8b\x08\x00" + bytes(50),
+        b"PK\x03\x04" + bytes(50),
+    ],
+)
+def test_strange_files_are_no_bugs(server, content, capsys):
+    assert post(server, content).status in (200, 422)
     assert capsys.readouterr().err == ""
 
 

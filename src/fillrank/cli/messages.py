@@ -43,6 +43,7 @@ _OPTIONS = (
     (r'\bby="(\w+)"', r"--by \1"),
     (r"checkpoint=folder", "--checkpoint DIR"),
     (r"layout=?'(\w+)'", r"--layout \1"),
+    (r"\brow=\.\.\., column=\.\.\., value=\.\.\.", "--row, --column, --value"),
     (r"\bload\('[\w-]+', path=\.\.\.\)", "--from PATH"),
 )
 

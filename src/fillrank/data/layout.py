@@ -10,6 +10,12 @@ Layout = Literal["auto", "long", "wide"]
 LAYOUTS = ("auto", "long", "wide")
 
 
+LONG_HINT = (
+    "If the table is long, with a line for each entry, say layout='long'; or name its columns (row=..., "
+    "column=..., value=...)."
+)
+
+
 class LongFields(NamedTuple):
     """Which columns of a long table hold the row name, the column name and the value."""
 

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from fillrank.data.layout import Layout, LongFields, given_fields, named_fields
 from fillrank.data.long_files import read_long
 from fillrank.data.memory import check_room
 from fillrank.data.observations import Observations
+from fillrank.data.tables import is_table
 from fillrank.data.text_layout import read_text
 from fillrank.data.triplets import Duplicates
 from fillrank.errors import InputError, ReadError
@@ -19,7 +21,7 @@ TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".data")
 
 
 def read(
-    path: Any,
+    source: Any,
     *,
     row: Any = None,
     column: Any = None,
@@ -27,16 +29,18 @@ def read(
     layout: Layout = "auto",
     duplicates: Duplicates = "error",
 ) -> Observations:
-    """Read the observed entries of a matrix from a file.
+    """Read the observed entries of a matrix from a file, or from a table in memory.
 
     Parameters
     ----------
-    path : str or Path
-        The ending says what the file is:
+    source : str, Path, data frame, array, masked array or sparse matrix
+        A data frame is understood as by `Observations.from_table`, and arrays and sparse matrices as by
+        `Observations.from_matrix`. Of a file, the ending says what it is:
 
         - ``.csv .tsv .txt .dat .data``, each also with ``.gz``: text in UTF-8. The delimiter is
           one of ``, ; | ::``, tab or white space; after ``;`` numbers may have a decimal comma.
-          Missing is an empty cell, NA, N/A, #N/A, NaN, null, None, ?, - or a point, in any case.
+          Missing is an empty cell, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a point,
+          in any case.
           Names that are whole numbers in all lines are numbers, otherwise they are text.
         - ``.parquet``: read by polars or pyarrow and judged as by `Observations.from_table`. A long
           table may be in several files: ``ratings/*.parquet`` takes them in the order of their names.
@@ -77,9 +81,13 @@ def read(
     >>> _ = path.write_text("user,item,rating\\nAna,tea,5\\nBen,tea,3\\nBen,milk,1\\n")
     >>> read(path)
     <Observations: 2 rows x 2 columns, 3 entries (75% observed), values 1 to 5>
+    >>> read([[5.0, float("nan")], [3.0, 1.0]])
+    <Observations: 2 rows x 2 columns, 3 entries (75% observed), values 1 to 5>
     """
     fields = given_fields(row, column, value, layout)
-    path = Path(path)
+    if not isinstance(source, (str, PathLike)):
+        return _from_memory(source, fields, layout, duplicates)
+    path = Path(source)
     ending = _ending(path)
     files = _files(path)
     try:
@@ -94,6 +102,21 @@ def read(
         raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _from_memory(
+    source: Any, fields: LongFields | None, layout: Layout, duplicates: Duplicates
+) -> Observations:
+    if isinstance(source, Observations):
+        return source
+    if is_table(source):
+        options = fields._asdict() if fields else {"layout": layout}
+        return Observations.from_table(source, **options, duplicates=duplicates)
+    if fields or layout != "auto":
+        raise InputError(
+            f"row, column, value and layout are for tables with columns; got {type(source).__name__}."
+        )
+    return Observations.from_matrix(source, duplicates=duplicates)
 
 
 def _read_parquet(

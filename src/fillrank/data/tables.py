@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from fillrank.data.layout import LongFields
+from fillrank.data.layout import LONG_HINT, LongFields
 from fillrank.data.names import as_names, check_unique, listed
+from fillrank.data.written import as_unicode
 from fillrank.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def real_column(column: nw.Series[Any]) -> np.ndarray:
     if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
         raise InputError(
             f"column {column.name!r} must hold real numbers; got {column.dtype}. Convert it, or "
-            "leave it out. For a long table name its columns: row=..., column=..., value=..."
+            f"leave it out. {LONG_HINT}"
         )
     return column.cast(nw.Float64).to_numpy()
 
@@ -214,8 +215,8 @@ def _with_index(observations: Observations, matrix: np.ndarray) -> Any:
     library = origin.backend.to_native_namespace()
     return library.DataFrame(
         matrix,
-        index=library.Index(observations.row_labels, name=origin.row_field),
-        columns=library.Index(observations.column_labels, name=origin.column_field),
+        index=library.Index(_writable(observations.row_labels), name=origin.row_field),
+        columns=library.Index(_writable(observations.column_labels), name=origin.column_field),
     )
 
 
@@ -223,7 +224,8 @@ def _with_label_column(observations: Observations, matrix: np.ndarray) -> Any:
     """Make a frame whose row names, if it had any, are its first column."""
     origin = observations.origin
     labels = observations.column_labels
-    names = labels.tolist() if origin.backend.is_pandas_like() else [str(name) for name in labels]
+    in_pandas = origin.backend.is_pandas_like()
+    names = _writable(labels).tolist() if in_pandas else [as_unicode(str(name)) for name in labels]
     if len(set(names)) < len(names):
         raise InputError(
             "columns of this kind of table are named by text, but two of the names are the same "
@@ -290,6 +292,15 @@ def _installed() -> Literal["pandas", "polars", "pyarrow"] | None:
 
 def _plain(labels: np.ndarray) -> np.ndarray:
     """Make text of names of mixed types, which a typed column cannot hold."""
-    if labels.dtype.kind != "O" or len({type(name) for name in labels}) <= 1:
+    if labels.dtype.kind == "O" and len({type(name) for name in labels}) > 1:
+        labels = np.array([str(name) for name in labels], dtype=object)
+    return _writable(labels)
+
+
+def _writable(labels: np.ndarray) -> np.ndarray:
+    """Names that a data frame can hold: no part of any is less than a character."""
+    if labels.dtype.kind != "O":
         return labels
-    return np.array([str(name) for name in labels], dtype=object)
+    written = np.empty(len(labels), dtype=object)
+    written[:] = [as_unicode(name) if isinstance(name, str) else name for name in labels]
+    return written

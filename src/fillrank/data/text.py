@@ -5,7 +5,7 @@ import io
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -13,15 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fillrank.data.fast_text import parse_long_fast
-from fillrank.data.layout import names_rows
+from fillrank.data.layout import LONG_HINT, names_rows
 from fillrank.data.names import as_names
 from fillrank.data.triplets import Triplets
 from fillrank.errors import ReadError, UnknownNameError
 
-# In any case; a point is SAS's and Stata's, #N/A a spreadsheet's.
-MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-", "."})
+# In any case; a point is SAS's and Stata's, #N/A a spreadsheet's, <NA> that of pandas.
+MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "missing"})
+MISSING |= {"?", "-", "--", "."}
+_MISSING_HINT = (
+    "A missing value is an empty cell, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a "
+    "point."
+)
 # In order of preference where several would do: a decimal comma is no delimiter.
 DELIMITERS = {"::": "'::'", "\t": "tab", ";": "';'", "|": "'|'", ",": "','", " ": "white space"}
+BLANK = " \t\r\n,;|:"  # lines of nothing else have no content
+_SHOWN = 60  # letters of a cell
 HEAD = 100  # lines from which delimiter and header are judged
 INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # 007 is a code, not a number
 
@@ -45,11 +52,22 @@ class TextTable(NamedTuple):
         number = parse_number(text, self.delimiter)
         if number is None:
             raise ReadError(
-                f"{self.source}, line {line}, column {self.names[column]!r}: {text!r} is not "
-                "a number. A missing value is an empty cell, NA, N/A, #N/A, NaN, null, None, ?, - or a "
-                "point."
+                f"{self.source}, line {line}, column {self.names[column]!r}: {_cut(text)} is not "
+                f"a number. {self._advice(column)}"
             )
         return number
+
+    def _advice(self, column: int) -> str:
+        """What to do about a cell that is no number."""
+        if self.holds_numbers(column):
+            return _MISSING_HINT
+        return f"Most cells of this column are text: leave it out. {LONG_HINT}"
+
+    def holds_numbers(self, column: int) -> bool:
+        """Whether most cells of a column are numbers or missing, as far as the first lines show."""
+        return _are_numbers(
+            [line[column] for line in self.head if len(line) > column], self.delimiter
+        )
 
     def body(self) -> Iterator[tuple[int, list[str]]]:
         """Walk through the lines below the header, with their numbers; blank lines are skipped."""
@@ -63,12 +81,17 @@ class TextTable(NamedTuple):
                 elif len(fields) == width:
                     yield reader.line_num, fields
                 elif not _is_blank(fields):
-                    raise ReadError(
-                        f"{self.source}, line {reader.line_num}: {len(fields)} fields, but the "
-                        f"table has {width} (delimiter {DELIMITERS[self.delimiter]})."
-                    )
+                    raise self._misfit(reader.line_num, fields)
         except csv.Error as error:
             raise ReadError(f"{self.source}, line {reader.line_num}: {error}.") from error
+
+    def _misfit(self, line: int, fields: list[str]) -> ReadError:
+        noun = "field" if len(fields) == 1 else "fields"
+        note = f" Delete the line if it is a note: {_cut(fields[0])}." if len(fields) == 1 else ""
+        return ReadError(
+            f"{self.source}, line {line}: {len(fields)} {noun}, but the table has {len(self.names)} "
+            f"(delimiter {DELIMITERS[self.delimiter]}).{note}"
+        )
 
     def position(self, name: Any) -> int:
         """Find a column by its name."""
@@ -137,7 +160,7 @@ def parse_number(text: str, delimiter: str) -> float | None:
 
 def open_table(text: str, source: str) -> TextTable:
     """Find out the delimiter and the header."""
-    lines = filter(str.strip, io.StringIO(text, newline=""))
+    lines = (line for line in io.StringIO(text, newline="") if line.strip(BLANK))
     head_text = "".join(islice(lines, HEAD))
     if not head_text:
         raise ReadError(f"{source} is empty.")
@@ -168,6 +191,8 @@ def _find_delimiter(head: str, source: str) -> str:
             lines = [fields for fields in split_lines(head, delimiter) if not _is_blank(fields)]
         except csv.Error:
             continue
+        if not lines:
+            continue
         width = _usual_width(lines)
         share = sum(len(fields) == width for fields in lines) / len(lines)
         if width > 1 and share > best_share:
@@ -188,18 +213,26 @@ def _has_header(head: list[list[str]], width: int, delimiter: str) -> bool:
         return is_text[-1]
     if len(first) == width - 1 and any(is_text):
         return True
-    columns = list(zip(*rest, strict=False))[: len(first)]
+    # A line of another length says nothing about columns: it may be a note at the end.
+    usual = [fields for fields in rest if len(fields) == width] or rest
+    columns = list(zip(*usual, strict=False))[: len(first)]
     if any(is_text[j] and first[j] in cells for j, cells in enumerate(columns)):
         return False  # a name that comes again below is no title
-    numeric = [j for j, cells in enumerate(columns) if not _n_text(cells, delimiter)]
+    numeric = [j for j, cells in enumerate(columns) if _are_numbers(cells, delimiter)]
     if 2 * sum(is_text[j] for j in numeric) > len(numeric):
         return True
     filled = not any(name.strip() == "" for name in first[1:])
     return names_rows(first[0]) and filled and len(set(first)) == len(first)
 
 
-def _n_text(cells: Iterable[str], delimiter: str) -> int:
-    return sum(parse_number(cell, delimiter) is None for cell in cells)
+def _are_numbers(cells: Sequence[str], delimiter: str) -> bool:
+    """Whether at least half of the cells are numbers or missing: a few others may be mistakes."""
+    return 2 * sum(parse_number(cell, delimiter) is None for cell in cells) <= len(cells)
+
+
+def _cut(text: str) -> str:
+    """A cell as it is shown in a message."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def _check_header(names: list[str], source: str) -> None:
@@ -230,24 +263,24 @@ def parse_long(table: TextTable, row: int, column: int, value: int) -> NamedTrip
 def parse_wide(table: TextTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, str | None]:
     """Take one cell per entry; return the cells, both sides' names, the name of the row names."""
     named = _first_column_names(table)
-    labels, cells = [], []
+    labels, cells = [], array("d")
     for line, fields in table.body():
         labels.append(fields[0].strip())
         if named and not labels[-1]:
             raise ReadError(f"{table.source}, line {line}: the row has no name.")
-        cells.append([table.number(fields[j], line, j) for j in range(named, len(fields))])
-    row_labels = as_labels(labels) if named else np.arange(len(cells))
+        cells.extend(table.number(fields[j], line, j) for j in range(named, len(fields)))
+    row_labels = as_labels(labels) if named else np.arange(len(labels))
     n_columns = len(table.names) - named
     column_labels = as_labels(table.names[named:]) if table.has_header else np.arange(n_columns)
     row_field = table.names[0] if named and table.has_header else None
-    return np.array(cells), row_labels, column_labels, row_field or None
+    matrix = np.array(cells).reshape(len(labels), n_columns)
+    return matrix, row_labels, column_labels, row_field or None
 
 
 def _first_column_names(table: TextTable) -> bool:
     if table.has_header and names_rows(table.names[0]):
         return True
-    n_text = _n_text((fields[0] for fields in table.head), table.delimiter)
-    return 2 * n_text > len(table.head)
+    return not table.holds_numbers(0)
 
 
 def as_labels(names: list[str]) -> np.ndarray:
@@ -259,6 +292,7 @@ def as_labels(names: list[str]) -> np.ndarray:
     (array([ 1, 10]), array(['01', '10'], dtype=object))
     """
     if all(INTEGER.fullmatch(name) for name in names):
-        with suppress(OverflowError):  # longer than any integer that numpy has
+        # Longer than any integer that numpy has, or that Python would make of text.
+        with suppress(OverflowError, ValueError):
             return np.array([int(name) for name in names], dtype=np.int64)
     return as_names(names)

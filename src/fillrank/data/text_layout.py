@@ -58,6 +58,8 @@ def _long_by_content(table: TextTable) -> NamedTriplets | None:
     try:
         named = parse_long(table, 0, 1, 2)
     except ReadError:
+        if not table.holds_numbers(1) and table.holds_numbers(2):
+            raise  # it cannot be a wide one
         return None
     return named if _looks_long(named, table) else None
 

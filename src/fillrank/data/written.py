@@ -1,12 +1,14 @@
 """Names and numbers as text, alike in all files and on all pages."""
 
 import math
+import re
 from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
 import numpy as np
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _DIGITS = 6
 _MOST_DIGITS = 17  # with these, every double is written exactly
 
@@ -22,6 +24,19 @@ def as_text(name: Any) -> str:
     if isinstance(name, np.datetime64):
         name = name.astype("datetime64[us]").item()
     return name.isoformat().removesuffix("T00:00:00") if isinstance(name, date) else str(name)
+
+
+def as_unicode(text: str) -> str:
+    """A text without lone surrogates, which no file and no data frame can hold.
+
+    Names of files have them in place of bytes that are no text.
+
+    Examples
+    --------
+    >>> as_unicode("caf\\udce9")
+    'caf�'
+    """
+    return _SURROGATES.sub("�", text)
 
 
 def digits_for(values: np.ndarray) -> int:

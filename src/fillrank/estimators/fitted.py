@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fillrank.data.matrices import dense_matrix
 from fillrank.data.memory import check_room, in_bytes
@@ -22,6 +22,10 @@ from fillrank.run.progress import say
 
 # Above this it is worth a word.
 _MUCH = 2**30
+_ALLOWED = (
+    "X must be a data frame, or a matrix of real numbers: of two dimensions, with at least one row and "
+    "one column."
+)
 
 
 class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -81,7 +85,7 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if isinstance(X, Observations) or is_table(X):
             observations = Observations.of(X)
             if is_table(X) and len(X.columns) == observations.shape[1]:
-                validate_data(self, X, skip_check_array=True, reset=reset)
+                _note_columns(self, X, reset)
             elif reset:
                 self.n_features_in_ = observations.shape[1]
             return observations
@@ -89,11 +93,9 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise InputError(f"X must be a table, got a path, {str(X)!r}; fr.read(path) reads it.")
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             X = dense_matrix(X)
-        return Observations.of(
-            validate_data(
-                self, X, accept_sparse=True, dtype=np.float64, ensure_all_finite=False, reset=reset
-            )
-        )
+        X = _real_matrix(self, X)
+        _note_columns(self, X, reset)
+        return Observations.of(X)
 
     def _workers(self) -> Workers:
         return Workers(available_threads(self.n_threads))
@@ -158,3 +160,29 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _real_matrix(model: Any, X: Any) -> Any:
+    """An array or a sparse matrix as scikit-learn takes it; all else is refused."""
+    dtype = getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "MmSUV":  # some of which it would convert
+        raise InputError(f"{_ALLOWED} Got dtype {dtype}.")
+    try:
+        return check_array(
+            X, accept_sparse=True, dtype=np.float64, ensure_all_finite=False, estimator=model
+        )
+    except (ValueError, TypeError, OverflowError) as error:
+        if isinstance(error, TypeError) and dtype is not None:
+            raise  # an array of objects: scikit-learn asks for a TypeError
+        first, *more = str(error).splitlines()
+        # Between these, it shows the whole array.
+        words = [first, *(line for line in more if line.startswith("Reshape"))]
+        raise InputError(f"{_ALLOWED} {' '.join(words)}") from error
+
+
+def _note_columns(model: Any, X: Any, reset: bool) -> None:
+    """Note the number and names of the columns, or compare them, as scikit-learn does."""
+    try:
+        validate_data(model, X, skip_check_array=True, reset=reset)
+    except ValueError as error:
+        raise InputError(str(error)) from error

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from functools import cached_property
 from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
 
-import narwhals as nw
 import numpy as np
 
 from fillrank.data.entries import Entries
-from fillrank.errors import NotSupportedError, UnknownNameError
+from fillrank.errors import NotSupportedError
 from fillrank.estimators.recommending import By, Recommending
 from fillrank.estimators.threads import one_blas_thread
 from fillrank.explore.likeness import Likeness, factors
@@ -26,6 +24,7 @@ LEVEL = 0.9
 PAGE = 50  # cells that are shown at once
 MATCHES = 12  # names that a search gives
 BEST = 10  # recommendations, and rows that are alike
+QUANTILE = 0.1  # of a cautious recommendation
 # So many intervals say how much room an axis needs beyond the values.
 _PROBES = 64
 
@@ -129,15 +128,13 @@ class Answers:
 
     def recommend(self, at: int, by: By) -> dict[str, Any]:
         """The best columns for a row, among those of which no value is known."""
-        data, names = self.model.observations_, self.names["columns"]
-        table = self.model.recommend(
-            data.row_labels[at : at + 1],
-            n=BEST,
-            by=by,
-            leave_out="seen" if self.has_entries else None,
-        )
-        lines = list(_lines(table))
-        best = self._positions([line[1] for line in lines])
+        model, names = self.model, self.names["columns"]
+        row = np.array([at])
+        left_out = model._left_out("seen" if self.has_entries else None, row)
+        n = min(BEST, model.observations_.shape[1])
+        top = model._top(row, left_out, n, by, QUANTILE, random_state=None)
+        there = top.columns >= 0
+        best, scores = top.columns[there], top.scores[there]
         values, _ = self._values("rows", at)
         low, high = self.interval("rows", at, best)
         return {
@@ -146,11 +143,11 @@ class Answers:
                 {
                     "at": int(j),
                     "name": names.texts[j],
-                    "value": number(line[2]),
+                    "value": number(score),
                     "low": number(a),
                     "high": number(b),
                 }
-                for j, line, a, b in zip(best, lines, low, high, strict=True)
+                for j, score, a, b in zip(best, scores, low, high, strict=True)
             ],
         }
 
@@ -194,14 +191,6 @@ class Answers:
         low, high = self.interval(side, at, some)
         return axis_of(values, low, high)
 
-    def _positions(self, columns: list[Any]) -> np.ndarray:
-        """Positions of columns by the names that a table has them under."""
-        try:
-            return self.model.observations_.column_positions(columns)
-        except UnknownNameError:  # names of mixed types have become text
-            found = [self.names["columns"].position(str(name)) for name in columns]
-            return np.array(found, dtype=np.int64)
-
     @staticmethod
     def _other(side: Side) -> Side:
         return "columns" if side == "rows" else "rows"
@@ -223,10 +212,3 @@ def axis_of(*values: np.ndarray) -> list[float]:
 def number(value: Any) -> float | None:
     """A number with as many digits as anyone reads; None for what is none."""
     return float(f"{value:.7g}") + 0.0 if math.isfinite(value) else None
-
-
-def _lines(table: Any) -> Iterable[tuple[Any, ...]]:
-    """The lines of a table; without any data frame library it is a dict."""
-    if isinstance(table, dict):
-        return zip(*(column.tolist() for column in table.values()), strict=True)
-    return nw.from_native(table, eager_only=True).iter_rows()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fillrank.data.layout import LONG_HINT
 from fillrank.data.observations import Observations
 from fillrank.data.readers import TEXT_ENDINGS, read
 from fillrank.data.tables import free_name
@@ -104,8 +105,9 @@ def _read(name: str, content: bytes) -> Observations:
 
 def _for_page(message: str) -> str:
     """A message of the library without the advice that only a program can follow."""
+    message = message.replace(LONG_HINT, "")
     head, advice, _ = message.partition("Say which one to use by duplicates=")
-    return f"{head}Leave one of them." if advice else message
+    return f"{head}Leave one of them." if advice else message.rstrip()
 
 
 def _with_known_names(data: Observations, answers: Answers) -> Observations:

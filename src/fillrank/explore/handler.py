@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import traceback
 from collections.abc import Callable
 from http import HTTPStatus
@@ -30,6 +31,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _JSON = "application/json"
+_AT_ONCE = 2**16  # bytes of a file
 _NOT_YOURS = (
     "This page is for the person who started it: open the whole address that "
     "fillrank explore has printed, with its token."
@@ -54,6 +56,7 @@ class Handler(BaseHTTPRequestHandler):
     server_version = "fillrank"
     sys_version = ""
     timeout = 60  # seconds without a byte
+    upload_seconds = 60.0  # for a whole file, which comes from the same machine
 
     def do_GET(self) -> None:
         self._serve(self._get)
@@ -169,10 +172,28 @@ class Handler(BaseHTTPRequestHandler):
                 f"the file is larger than {MOST_BYTES // 2**20} MB, the most that can be filled here. "
                 "Part it; or use transform in Python.",
             )
-        content = self.rfile.read(int(length))
-        if len(content) < int(length):
-            raise ConnectionResetError("the file ended early")
-        return content
+        return self._read(int(length))
+
+    def _read(self, n_bytes: int) -> bytes:
+        """So many bytes of the request, if they come in time."""
+        content = bytearray()
+        deadline = time.monotonic() + self.upload_seconds
+        try:
+            while len(content) < n_bytes:
+                if (seconds := deadline - time.monotonic()) <= 0:
+                    raise TimeoutError
+                self.connection.settimeout(seconds)
+                part = self.rfile.read1(min(n_bytes - len(content), _AT_ONCE))
+                if not part:
+                    raise ConnectionResetError("the file ended early")
+                content += part
+        except TimeoutError as error:
+            raise RefusedError(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"the file did not come whole within {self.upload_seconds:g} seconds. Try again.",
+            ) from error
+        self.connection.settimeout(self.timeout)
+        return bytes(content)
 
     def _send(self, reply: Reply) -> None:
         self.send_response(reply.status)
