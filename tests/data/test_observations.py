@@ -421,3 +421,23 @@ def test_repr_says_what_there_is():
         "<Observations: 2,000 rows x 2,000 columns, 2,000 entries (0.05% observed), "
         "values -1 to 2.5>"
     )
+
+
+@pytest.mark.parametrize("duplicates", ["mean", "first", "last"])
+def test_the_rating_scale_is_that_of_the_values_that_came(duplicates):
+    rng = np.random.default_rng(0)
+    rows, columns = np.divmod(np.arange(600), 20)
+    values = rng.integers(1, 9, size=600) / 2
+    values[:2] = 0.5, 4
+    rows, columns = np.append(rows, [3, 4, 5]), np.append(columns, [2, 2, 2])
+    values = np.append(values, np.where(values[[62, 82, 102]] < 2, 4, 0.5))
+    data = Observations.from_triplets(rows, columns, values, duplicates=duplicates)
+    assert len(data) == 600
+    assert data.value_range() == (0.5, 4.0)
+    assert all(part.value_range() == (0.5, 4.0) for part in data.split(random_state=0))
+
+
+def test_means_of_measurements_are_on_no_scale():
+    values = np.random.default_rng(0).normal(size=40)
+    data = Observations.from_triplets([1] * 40, [*range(39), 0], values, duplicates="mean")
+    assert data.value_range() is None

@@ -234,3 +234,18 @@ def test_noise_of_tables_with_a_side_of_3_is_sane(shape):
         observations, _ = fr.synthetic(*shape, 1, 0.3, 0.2, random_state=seed)
         model = quick(n_sweeps=100, random_state=seed).fit(observations)
         assert 0.09 / 3 < model.noise_variance_ < 0.09 * 3
+
+
+def test_predictions_stay_on_the_rating_scale_if_a_few_ratings_are_averaged():
+    rng = np.random.default_rng(1)
+    i, j = np.divmod(np.arange(800), 20)
+    known = rng.random(800) < 0.6
+    ratings = np.clip(np.rint(2 * (2.5 + 2 * rng.normal(size=(40, 1)) * rng.normal(size=20))), 1, 8)
+    i, j, values = i[known], j[known], ratings.ravel()[known] / 2
+    twice = np.append(np.arange(len(values)), [0, 1, 2])
+    values = np.append(values, 4.5 - values[:3])
+    data = fr.Observations.from_triplets(i[twice], j[twice], values, duplicates="mean")
+    model = fr.GASR(n_sweeps=60, random_state=0, progress=False).fit(data)
+    filled = model.predict(*np.divmod(np.arange(800), 20))
+    assert filled.min() >= 0.5
+    assert filled.max() <= 4.0

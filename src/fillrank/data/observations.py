@@ -51,6 +51,9 @@ class Observations:
         The names: in the order of a wide table, or of first appearance in a long one.
     origin : Origin
         What the entries came from.
+    scale_before_averaging : tuple of float or None
+        The ends of the rating scale that the values were on before duplicates were averaged; None if
+        there was no such scale, or nothing to average.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class Observations:
     row_labels: np.ndarray
     column_labels: np.ndarray
     origin: Origin
+    scale_before_averaging: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, data: Any) -> Observations:
@@ -205,7 +209,10 @@ class Observations:
     ) -> Observations:
         """Take entries that are gathered by column already, by `gather_columns`."""
         by_row = put_in_order(by_column, row_labels, column_labels, duplicates)
-        return cls(*by_row, row_labels, column_labels, origin)
+        # A mean of ratings may be on none of their levels, but the scale is still theirs.
+        is_averaged = duplicates == "mean" and by_row.n_entries < by_column.n_entries
+        scale = rating_scale(by_column.values) if is_averaged else None
+        return cls(*by_row, row_labels, column_labels, origin, scale)
 
     @property
     def row_index(self) -> np.ndarray:
@@ -384,14 +391,15 @@ class Observations:
     def value_range(self) -> tuple[float, float] | None:
         """Find the ends of the rating scale, or None if the values do not look like ratings.
 
-        They do if there are 2 to 20 equally spaced levels, with 10 entries each on average.
+        They do if there are 2 to 20 equally spaced levels, with 10 entries each on average. If
+        duplicates were averaged, the values that came count, not their means.
 
         Examples
         --------
         >>> Observations.from_matrix([[1, 2, 3, 4, 5] * 10]).value_range()
         (1.0, 5.0)
         """
-        return rating_scale(self.stored_values)
+        return self.scale_before_averaging or rating_scale(self.stored_values)
 
     def missing_positions(self, row_start: int, row_stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the missing cells of a block of rows: memory is that of the block alone.
