@@ -136,6 +136,33 @@ def test_a_constant_is_predicted():
     np.testing.assert_allclose(quick(n_sweeps=40).fit_transform(X), 4.1, rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [1e-9, 1.0, -1e12])
+@pytest.mark.parametrize("method", [fr.GASR, fr.BPMF])
+def test_intervals_of_a_constant_are_as_small_as_it_is(method, size):
+    X = with_holes(np.full((10, 8), 4.1)) * size
+    model = method(n_sweeps=40, random_state=0, progress=False).fit(X)
+    low, high = model.predict_interval(*np.nonzero(np.isnan(X)), kind="observation")
+    np.testing.assert_allclose(low, 4.1 * size, rtol=1e-5)
+    np.testing.assert_allclose(high, 4.1 * size, rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [1e16, -1e39, 1e300, 1.7e308])
+def test_a_new_value_that_is_far_too_large_is_refused(value):
+    model = quick().fit(table())
+    rows = np.full((2, 15), NAN)
+    rows[0, :2] = 1.0, 2.0
+    rows[1, :2] = 1.0, value
+    for door in (model.transform, model.fold_in, model.predict):
+        with pytest.raises(
+            InputError, match=r"new values may be up to 1e\+15 .* Is it in the same unit"
+        ):
+            door(rows)
+    assert np.isfinite(model.transform(rows[:1])).all()
+    rows[1, 1] = 1e12
+    filled = model.transform(rows)
+    assert np.isfinite(filled).all()
+
+
 def test_scale_and_offset_do_not_matter():
     """The answers follow the unit of the data; an offset costs digits, no more."""
     X = table()

@@ -18,11 +18,18 @@ def test_mean_and_standard_deviation(scale):
     assert spread == pytest.approx(scale * np.sqrt(np.mean(values**2)), rel=1e-12)
 
 
-@pytest.mark.parametrize("value", [0.0, 4.1, -1e151, 1e-300, 0.1 + 0.2])
-def test_a_constant_has_scale_1(value):
+@pytest.mark.parametrize("value", [4.1, -1e151, 1e-9, 1e-145, 0.1 + 0.2])
+def test_the_scale_of_a_constant_goes_by_its_size(value):
     location, scale = location_and_scale(np.full(777, value), centre=True)
     assert location == pytest.approx(value, rel=1e-13)
-    assert scale == 1.0
+    assert scale == pytest.approx(1e-6 * abs(location), rel=1e-12)
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.0, 1.0), (1e-300, 1e-152), (-5e-324, 1e-152)])
+def test_a_constant_that_has_no_size_or_too_little(value, expected):
+    location, scale = location_and_scale(np.full(777, value), centre=True)
+    assert location == value
+    assert scale == expected
 
 
 def test_zeros_without_centre():

@@ -14,6 +14,10 @@ from fillrank.errors import InputError
 
 # Variances, in the data's units, must neither over- nor underflow.
 _LARGEST_VALUE, _SMALLEST_SCALE = 1e152, 1e-152
+# The scale of a constant, by its size: about what single precision can still tell apart.
+_OF_CONSTANT = 1e-6
+# Of new values, in standard units: beyond it their draws, in single precision, could overflow.
+_FARTHEST = 1e15
 # Of each of the two whole numbers that stand for a number of size 1; and how many are summed at once.
 _BITS, _AT_ONCE = 31, 2**17
 
@@ -51,6 +55,8 @@ class Measure(NamedTuple):
 def location_and_scale(values: np.ndarray, centre: bool) -> tuple[float, float]:
     """(mean, standard deviation), or (0, root mean square) without ``centre``; the scale is never 0.
 
+    That of a constant is a millionth of its size, and 1 for zeros.
+
     Raises InputError if variances in the data's units would over- or underflow. The order of the values
     does not change a bit.
 
@@ -59,7 +65,7 @@ def location_and_scale(values: np.ndarray, centre: bool) -> tuple[float, float]:
     >>> location_and_scale(np.array([1e150, 3e150]), centre=True)
     (2e+150, 1e+150)
     >>> location_and_scale(np.array([4.0, 4.0]), centre=True)
-    (4.0, 1.0)
+    (4.0, 4e-06)
     """
     span = Span(float(values.min()), float(values.max()), values.size)
     return units_of(span, lambda measure: total(values, measure), centre)
@@ -92,9 +98,9 @@ def units_of(span: Span, total_of: Callable[[Measure], int], centre: bool) -> tu
     zoom = math.frexp(max(map(abs, ends)))[1]
     sd = math.ldexp(math.sqrt(total_of(Measure(exponent, mean, zoom, 2)) / of_one), zoom)
     location, scale = math.ldexp(mean, exponent), math.ldexp(sd, exponent)
-    # A constant differs from its own mean by rounding alone.
+    # A constant differs from its own mean by rounding alone: its size is all that there is to go by.
     if sd <= 1e-13 * abs(mean):
-        return location, 1.0
+        return location, max(_OF_CONSTANT * abs(location), _SMALLEST_SCALE) if location else 1.0
     if scale < _SMALLEST_SCALE:
         raise InputError(
             f"values must spread by at least {_SMALLEST_SCALE:g} or not at all, so that their "
@@ -132,6 +138,23 @@ def _total(values: np.ndarray, measure: Measure) -> int:
     x -= upper
     x *= 2.0**_BITS
     return (int(upper.sum()) << _BITS) + int(np.rint(x).sum())
+
+
+def new_values(values: np.ndarray, location: float, scale: float) -> np.ndarray:
+    """Values that came after the fit in its standard units, in which draws hold them in float32.
+
+    Raises InputError if one is so far off that it, or what is made of it, would not fit.
+    """
+    with np.errstate(over="ignore"):
+        standard = (values - location) / scale
+    if standard.size and not np.abs(standard).max() <= _FARTHEST:
+        far = values[np.argmax(np.abs(standard))]
+        raise InputError(
+            f"new values may be up to {_FARTHEST:g} standard deviations away from those of the fit, "
+            f"whose mean is {location:.3g} and standard deviation {scale:.3g}; got {far:.3g}. Is it in "
+            "the same unit?"
+        )
+    return standard
 
 
 def at_least_two(entries: Entries) -> Entries:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fillrank.data.checks import check_whole
 from fillrank.data.entries import Entries
 from fillrank.data.observations import Observations
+from fillrank.data.standard import new_values
 from fillrank.data.tables import is_table, to_wide
 from fillrank.data.triplets import Triplets
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
@@ -226,7 +227,7 @@ class Filling(Asking):
     def _fold_in(self, entries: Entries, axis: Literal["rows", "columns"]) -> Any:
         """The posterior of new rows or columns; entries are at positions of the other side, at fit."""
         location, scale, _ = self.posterior_.units
-        standard = entries._replace(values=(entries.values - location) / scale)
+        standard = entries._replace(values=new_values(entries.values, location, scale))
         with self._workers() as workers:
             if axis == "rows":
                 return fold_in(self.posterior_, standard, workers)
