@@ -20,6 +20,7 @@ from fuzz.tables import FOODS, triplets
 from fuzz.targets import text_long, text_wide
 
 SUFFIX = ".csv"
+_NAMES = ("table.csv", "tëa.TSV", "../a\\b/c.txt", "x.tar.dat", "two\r\nlines.data")
 
 
 class _Socket:
@@ -56,15 +57,16 @@ def seeds() -> list[bytes]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """A value that is far off, or another name for the file in the first line."""
+    """The same file with another cell, or line."""
     return mutated(rng, data, [rng.choice(TOKENS)])
 
 
 def attempt(path: Path) -> None:
     server, content = _server(), path.read_bytes()
     host = f"127.0.0.1:{server.server_port}"
+    name = quote(_NAMES[len(content) % len(_NAMES)])
     head = (
-        f"POST /api/fill?name={quote('table.csv')} HTTP/1.1\r\nHost: {host}\r\n"
+        f"POST /api/fill?name={name} HTTP/1.1\r\nHost: {host}\r\n"
         f"Origin: http://{host}\r\nCookie: {server.cookie}={server.token}\r\n"
         f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
     )

@@ -1,30 +1,25 @@
-"""Long tables so large that pyarrow reads them."""
+"""Long tables as pyarrow reads them, which otherwise only large ones are."""
 
-import random
 from pathlib import Path
+from unittest import mock
 
 import fillrank as fr
-from fillrank.data.fast_text import SMALL
-from fuzz.mutations import mutated
+from fillrank.data import fast_text
+from fuzz.tables import long_text
+from fuzz.targets import movielens
 
 SUFFIX = ".csv"
 
 
-def _large(delimiter: str, header: str) -> bytes:
-    lines = [header] if header else []
-    for i in range(SMALL // 12):
-        lines.append(delimiter.join((str(1000 + i // 50), str(1000 + i % 50), str(1 + i % 5))))
-    return "\n".join(lines).encode()
-
-
 def seeds() -> list[bytes]:
-    return [_large(",", "user,item,rating"), _large("::", "")]
-
-
-def mutate(rng: random.Random, data: bytes) -> bytes:
-    """A change near the beginning, where a table is judged."""
-    return mutated(rng, data[:400], [data[:400]]) + data[400:]
+    return [
+        long_text(),
+        long_text("\t", header=""),
+        long_text("|", header="userId,movieId,score").replace(b"\n", b"\r\n"),
+        *movielens.seeds(),
+    ]
 
 
 def attempt(path: Path) -> None:
-    fr.read(path, duplicates="last")
+    with mock.patch.object(fast_text, "SMALL", 0):
+        fr.read(path, duplicates="last")
