@@ -51,18 +51,18 @@ class ParquetTable(NamedTuple):
 
 
 def read_parquet(path: Path) -> Any:
-    """Read a data frame by the library that is there."""
+    """Read a data frame: of polars if it is installed, else of pyarrow."""
     if _parquet_library(path) == "polars":
         import polars
 
         return _foreign(path, "Parquet", lambda: polars.read_parquet(path, glob=False))
     import pyarrow.parquet
 
-    return _foreign(path, "Parquet", lambda: _sound(pyarrow.parquet.read_table(path)))
+    return _foreign(path, "Parquet", lambda: _frame(pyarrow.parquet.ParquetFile(path).read()))
 
 
 def open_parquet(paths: list[Path]) -> ParquetTable:
-    """Look at files by the library that is there, the same as `read_parquet` would take."""
+    """Look at files, of which `read_parquet` would make the same data frame."""
     opened = _by_polars if _parquet_library(paths[0]) == "polars" else _by_pyarrow
     tables = [_foreign(path, "Parquet", partial(opened, path)) for path in paths]
     first = tables[0]
@@ -100,7 +100,8 @@ def _counted(path: Path, table: ParquetTable, name: str) -> Iterator[nw.Series[A
 
 
 def _parquet_library(path: Path) -> str:
-    for library in ("polars", "pyarrow"):
+    """What reads: pyarrow if it can, since polars ends the process over some forged files."""
+    for library in ("pyarrow", "polars"):
         if find_spec(library):
             return library
     raise ReadError(
@@ -139,19 +140,26 @@ def _by_pyarrow(path: Path) -> ParquetTable:
 
         def next_part() -> Any:
             part = next(parts, None)
-            return None if part is None else _sound(pyarrow.Table.from_batches([part]))
+            if part is None:
+                return None
+            return _frame(pyarrow.Table.from_batches([part]).select([name]))
 
         while (part := _foreign(path, "Parquet", next_part)) is not None:
-            yield _column(part.select([name]))
+            yield _column(part)
 
     names, n_lines = file.schema_arrow.names, file.metadata.num_rows
-    return ParquetTable(names, n_lines, nw.Implementation.PYARROW, batches)
+    known = nw.Implementation.POLARS if find_spec("polars") else nw.Implementation.PYARROW
+    return ParquetTable(names, n_lines, known, batches)
 
 
-def _sound(table: Any) -> Any:
-    """A table of pyarrow, if its text is UTF-8 and its offsets stay inside it."""
-    table.validate(full=True)
-    return table
+def _frame(table: Any) -> Any:
+    """A table of pyarrow as the data frame that users get, if it is sound."""
+    table.validate(full=True)  # text is UTF-8, and offsets stay inside
+    if not find_spec("polars"):
+        return table
+    import polars
+
+    return polars.from_arrow(table)
 
 
 def _column(table: Any) -> nw.Series[Any]:

@@ -42,8 +42,9 @@ def read(
           Missing is an empty cell, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a point,
           in any case.
           Names that are whole numbers in all lines are numbers, otherwise they are text.
-        - ``.parquet``: read by polars or pyarrow and judged as by `Observations.from_table`. A long
-          table may be in several files: ``ratings/*.parquet`` takes them in the order of their names.
+        - ``.parquet``: read by pyarrow, or by polars if that is missing, and judged as by
+          `Observations.from_table`. A long table may be in several files: ``ratings/*.parquet``
+          takes them in the order of their names.
         - ``.mtx``, ``.mm``, each also with ``.gz``: Matrix Market. What is not stored is missing.
         - ``.npy``: an array, NaN is missing. ``.npz``: one array; or ``rows``, ``columns`` and
           ``values``; or what `scipy.sparse.save_npz` writes.
