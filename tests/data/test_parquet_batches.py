@@ -296,3 +296,20 @@ def test_a_table_that_is_larger_than_memory(tmp_path, library, monkeypatch):
         read(path, **FIELDS)
     with pytest.raises(InputError, match="a wide table of 100 rows and 3 columns would take"):
         read(path, layout="wide")
+
+
+def test_polars_opens_no_file_if_pyarrow_can(tmp_path, library, monkeypatch):
+    """It believes sizes in a forged page, and aborts the process when memory runs out."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"r": ["a", "b"], "x": [1.0, 2.0], "y": [3.0, None]}), path)
+
+    def forbidden(*arguments, **options):
+        raise AssertionError("polars has opened the file")
+
+    if library != "polars":
+        monkeypatch.setattr(pl, "read_parquet", forbidden)
+        monkeypatch.setattr(pl, "scan_parquet", forbidden)
+    for options in ({}, {"row": "r", "column": "x", "value": "y"}):
+        data = read(path, **options)
+        assert data.origin.backend.is_pyarrow() == (library == "pyarrow")
+        assert data.origin.backend.is_polars() == (library != "pyarrow")
