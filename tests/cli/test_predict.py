@@ -8,6 +8,8 @@ from result_files import read_csv
 
 import fillrank as fr
 
+QUICK = ("--sweeps", "20", "--max-rank", "2")
+
 
 @pytest.fixture
 def model(keep, write_long):
@@ -47,6 +49,36 @@ def test_pairs_from_standard_input_in_their_order(fillrank, model):
 def test_pairs_are_understood_however_they_come(fillrank, model, text):
     _, answer = lines(fillrank("predict", "model.fillrank", "-", stdin=text))
     assert answer[:2] == ["u3", "i2"]
+
+
+@pytest.fixture
+def numbered(fillrank, matrix, tmp_path):
+    """A model whose names are like those of fields: user 1, film 1."""
+    lines = ["user,film,stars"]
+    lines += [f"user {i},film {j},{x}" for (i, j), x in np.ndenumerate(matrix) if not np.isnan(x)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    assert fillrank("fit", "t.csv", "-o", "numbered.fillrank", *QUICK).code == 0
+
+
+def test_names_that_the_model_knows_are_no_header(fillrank, numbered):
+    def asked(text):
+        return [
+            line[:2] for line in lines(fillrank("predict", "numbered.fillrank", stdin=text))[1:]
+        ]
+
+    pairs = [["user 1", "film 3"], ["user 2", "film 4"]]
+    assert asked("user 1,film 3\nuser 2,film 4\n") == pairs
+    assert asked("user 1,film 3\n") == pairs[:1]
+    for header in ("user,film", "User ID,Film", "row,column"):
+        assert asked(f"{header}\nuser 1,film 3\nuser 2,film 4\n") == pairs
+
+
+@pytest.mark.parametrize(
+    ("first", "unknown"), [("user 1,film 99", "film 99"), ("user 98,film 99", "user 98")]
+)
+def test_an_unknown_name_on_the_first_line_is_no_header_either(fillrank, numbered, first, unknown):
+    ran = fillrank("predict", "numbered.fillrank", stdin=f"{first}\nuser 2,film 4\n")
+    assert_refused(ran, "name is not known", unknown)
 
 
 def test_fields_can_be_named(fillrank, model, tmp_path):

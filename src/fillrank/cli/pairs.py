@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,12 +36,15 @@ class _Places(NamedTuple):
     has_header: bool
 
 
+_UNNAMED = _Places(0, 1, False)
+
+
 def read_pairs(path: Path, data: Observations, row: str | None, column: str | None) -> Pairs:
     """Read pairs of names of rows and columns.
 
     The fields are those of the two names given; or those that the fitted table had; or two that are
-    named like row and column. Without a header the first two fields are taken, if the first line has
-    names that are known.
+    named like row and column. Without a header the first two fields are taken. Names that the model
+    knows are never a header.
     """
     source = "standard input" if path == STANDARD else str(path)
     finder = _Finder(data, row, column)
@@ -58,7 +62,7 @@ class _Finder:
             raise InputError("--row and --column go together: name both fields, or none.")
         self._rows, self._columns = row_names(data), column_names(data)
         origin = data.origin
-        self._given = None if row is None else (row, column)
+        self._given = None if row is None or column is None else (row, column)
         self._fields = [("row", "column")]
         if origin.layout == "long" and origin.row_field is not None:
             self._fields.insert(0, (str(origin.row_field), str(origin.column_field)))
@@ -96,29 +100,39 @@ class _Finder:
 
     def _look(self, text: str, source: str) -> tuple[str, _Places]:
         """The delimiter under which the first line makes sense, and where the names are."""
-        first: list[str] = []
+        widest: list[str] = []
         for delimiter in DELIMITERS:
-            fields = next((fields for _, fields in _lines(text, delimiter, source)), [])
-            if (places := self._by_header(fields) or self._by_names(fields)) is not None:
+            first = next((fields for _, fields in _lines(text, delimiter, source)), [])
+            if (places := self._places(first)) is not None:
                 return delimiter, places
-            first = max(first, fields, key=len)
-        raise self._complaint(first, source)
+            widest = max(widest, first, key=len)
+        raise self._complaint(widest, source)
+
+    def _places(self, first: list[str]) -> _Places | None:
+        """Where the names are, by the first line. Names that are known are no header."""
+        if self._given is not None:
+            return _named(first, [self._given])
+        known = self._known(first)
+        if known == 2:
+            return _UNNAMED
+        if (header := _named(first, self._fields)) is not None:
+            return header
+        if (header := _alike(first)) is None:
+            return None
+        # "user 1" and "film 3" are like names of fields, but they are rather those of a cell.
+        numbered = re.search("[0-9]", first[header.row] + first[header.column])
+        return _UNNAMED if known or numbered else header
+
+    def _known(self, fields: list[str]) -> int:
+        """How many of the first two fields are names of the model."""
+        if len(fields) < 2:
+            return 0
+        return (fields[0] in self._rows) + (fields[1] in self._columns)
 
     def _by_header(self, fields: list[str]) -> _Places | None:
-        pairs = self._fields if self._given is None else [self._given]
-        for row, column in pairs:
-            if row in fields and column in fields:
-                return _Places(fields.index(row), fields.index(column), True)
-        found = None if self._given else long_fields(fields) or long_fields([*fields, "value"])
-        if found is None:
-            return None
-        return _Places(fields.index(found.row), fields.index(found.column), True)
-
-    def _by_names(self, fields: list[str]) -> _Places | None:
-        if self._given or len(fields) < 2:
-            return None
-        known = fields[0] in self._rows and fields[1] in self._columns
-        return _Places(0, 1, False) if known else None
+        if self._given is not None:
+            return _named(fields, [self._given])
+        return _named(fields, self._fields) or _alike(fields)
 
     def _complaint(self, fields: list[str], source: str) -> ReadError:
         row, column = self._given or self._fields[0]
@@ -127,6 +141,22 @@ class _Finder:
             f"{source} must have the fields {row!r} and {column!r}, or pairs of names from its first "
             f"line on; its first line is {shown}. Name the fields by --row and --column."
         )
+
+
+def _named(fields: list[str], wanted: Sequence[tuple[str, str]]) -> _Places | None:
+    """Where the fields of exactly these names are."""
+    for row, column in wanted:
+        if row in fields and column in fields:
+            return _Places(fields.index(row), fields.index(column), True)
+    return None
+
+
+def _alike(fields: list[str]) -> _Places | None:
+    """Where the fields are that are named like row and column, with or without one for the value."""
+    found = long_fields(fields) or long_fields([*fields, "value"])
+    if found is None:
+        return None
+    return _Places(fields.index(found.row), fields.index(found.column), True)
 
 
 def _lines(text: str, delimiter: str, source: str) -> Iterator[tuple[int, list[str]]]:
