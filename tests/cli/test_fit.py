@@ -109,7 +109,7 @@ def test_an_interrupted_run_is_taken_up_from_its_checkpoint(
         assert not (tmp_path / "table.fillrank").exists()
         ran = fillrank("fit", table, *QUICK)
         assert (ran.code, ran.out) == (130, "")
-        assert "No results were written" in ran.err
+        assert "Unfinished results were removed" in ran.err
     assert fillrank("fit", table, *QUICK, "--checkpoint", "run").code == 0
     whole, taken_up = (fr.load(tmp_path / f"{name}.fillrank") for name in ("whole", "table"))
     np.testing.assert_array_equal(

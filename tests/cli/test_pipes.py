@@ -12,7 +12,7 @@ import pytest
 import fillrank as fr
 from processes import LIMIT, end_when_late
 
-COMMAND = [sys.executable, "-c", "from fillrank.cli.main import app; app()"]
+COMMAND = [sys.executable, "-m", "fillrank"]
 QUICK = ("--sweeps", "20", "--max-rank", "2")
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
@@ -32,6 +32,8 @@ def start(tmp_path, *arguments):
         stderr=subprocess.PIPE,
         cwd=tmp_path,
         text=True,
+        # Jobs in the background of a shell would ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     return end_when_late(process)
 
@@ -105,7 +107,7 @@ def test_ctrl_c_ends_a_fit_and_leaves_nothing(tmp_path, write_wide):
     code, out, said = interrupt_at(process, "The fit will take")
     assert code == 130
     assert out == ""
-    assert "Interrupted. No results were written." in said
+    assert "Interrupted. Unfinished results were removed." in said
     assert "Traceback" not in said
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 

@@ -1,31 +1,21 @@
+"""The entry points: the command, and ``python -m fillrank``."""
+
+import subprocess
 import sys
 
 import pytest
 
-from fillrank.cli.start import main
+import fillrank as fr
+
+CODE = "from fillrank.cli.start import main; main()"
 
 
-class Impatient:
-    """Someone who presses Ctrl-C while the verbs are loaded."""
+@pytest.mark.parametrize("words", [["-m", "fillrank"], ["-c", CODE]])
+def test_the_command_runs(words):
+    def ended(*arguments):
+        command = [sys.executable, *words, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
-    def find_spec(self, name, path=None, target=None):
-        if name == "fillrank.cli.main":
-            raise KeyboardInterrupt
-
-
-def test_ctrl_c_while_loading_ends_quietly(monkeypatch, capsys):
-    monkeypatch.delitem(sys.modules, "fillrank.cli.main", raising=False)
-    monkeypatch.delattr("fillrank.cli.main", raising=False)
-    monkeypatch.setattr(sys, "meta_path", [Impatient(), *sys.meta_path])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130
-    assert capsys.readouterr() == ("", "")
-
-
-def test_otherwise_the_verb_is_run(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["fillrank", "--version"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("fillrank ")
+    ran = ended("--version")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"fillrank {fr.__version__}\n", "")
+    assert ended("fit", "nowhere.csv").returncode == 2

@@ -25,7 +25,7 @@ def test_help_has_all_verbs_and_the_exit_codes(fillrank):
         "complete fit predict recommend explore report evaluate compare demo datasets reproduce"
     )
     assert wanted.split() == VERBS
-    for code in ("0:", "1:", "2:", "130:", "141:"):
+    for code in ("0:", "1:", "2:", "130:", "141:", "143:"):
         assert code in ran.out
 
 

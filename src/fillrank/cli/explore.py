@@ -35,14 +35,12 @@ def explore(
     fitted = fr.load(model)
     with Explorer(Answers(fitted, model.stem), port) as server:
         n_rows, n_columns = fitted.observations_.shape
-        say(
-            f"{escape(str(model))}: {type(fitted).__name__}, {n_rows:,} rows x {n_columns:,} columns. "
-            "Open this address; Ctrl-C ends it."
-        )
-        out().print(escape(server.url))
-        if browser:
-            webbrowser.open(server.url)
+        about = f"{type(fitted).__name__}, {n_rows:,} rows x {n_columns:,} columns"
+        say(f"{escape(str(model))}: {about}. Open this address; Ctrl-C ends it.")
         try:
+            out().print(escape(server.url))
+            if browser:
+                webbrowser.open(server.url)
             server.serve_forever()
         except KeyboardInterrupt:
             say("The explorer has ended.")

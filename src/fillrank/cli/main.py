@@ -21,6 +21,7 @@ from fillrank.cli.predict import predict
 from fillrank.cli.recommend import recommend
 from fillrank.cli.report import report
 from fillrank.cli.reproduce import reproduce
+from fillrank.cli.signals import Interruptible
 from fillrank.errors import FillrankError
 
 
@@ -38,24 +39,41 @@ class Guarded(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb that was asked for."""
+        signals = Interruptible()
         try:
-            result = super().invoke(ctx)
-            messages.flush()
-            return result
-        except BrokenPipeError as error:
-            _let_go()  # whoever read the output has left: there is no one to tell
-            raise typer.Exit(UNREAD) from error
-        except (FillrankError, OSError) as error:
-            messages.complain(error)
-            raise typer.Exit(FAILED) from error
-        except MemoryError as error:
-            messages.say(
-                "[bold red]Error:[/] the memory is full. Use a machine with more, or less data."
-            )
-            raise typer.Exit(FAILED) from error
-        except KeyboardInterrupt as error:
-            messages.say("Interrupted. No results were written.")
-            raise typer.Exit(INTERRUPTED) from error
+            with signals:
+                result = super().invoke(ctx)
+                messages.flush()
+        except typer.Exit as ended:
+            raise typer.Exit(signals.exit_code(ended.exit_code)) from ended
+        except (Exception, KeyboardInterrupt) as error:
+            # Some code in between may have made another error of an interruption.
+            code = _explain(KeyboardInterrupt() if signals.received else error)
+            if code is None:
+                raise
+            raise typer.Exit(signals.exit_code(code)) from error
+        if code := signals.exit_code(0):
+            raise typer.Exit(code)
+        return result
+
+
+def _explain(error: BaseException) -> int | None:
+    """Say what went wrong, if that was to be expected, and return the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        messages.say("Interrupted. Unfinished results were removed.")
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        _let_go()  # whoever read the output has left: there is no one to tell
+        return UNREAD
+    if isinstance(error, MemoryError):
+        messages.say(
+            "[bold red]Error:[/] the memory is full. Use a machine with more, or less data."
+        )
+        return FAILED
+    if isinstance(error, (FillrankError, OSError)):
+        messages.complain(error)
+        return FAILED
+    return None
 
 
 def _let_go() -> None:
@@ -101,4 +119,5 @@ def fillrank(
     - 2: the input or an option is no good, or the work failed.
     - 130: stopped by Ctrl-C.
     - 141: whoever read the output has left.
+    - 143: stopped by SIGTERM, as by Ctrl-C.
     """

@@ -1,14 +1,11 @@
-"""The door of the command ``fillrank``: Ctrl-C ends it quietly even while its parts are loaded."""
+"""The entry point of the command ``fillrank``: a signal ends it quietly even while it is loaded."""
 
-import sys
-
-from fillrank.cli.exits import INTERRUPTED
+from fillrank.cli.signals import end_at_once
 
 
 def main() -> None:
     """Load the verbs, and run the one that was asked for."""
-    try:
-        from fillrank.cli.main import app
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    end_at_once()
+    from fillrank.cli.main import app
+
     app()
