@@ -75,8 +75,8 @@ def terminal(monkeypatch):
     """Have standard output taken for a terminal."""
     right = answers.target
 
-    def target(path, as_json, force):
-        found = right(path, as_json, force)
+    def target(path, as_json, force, inputs):
+        found = right(path, as_json, force, inputs)
         return found._replace(form="terminal") if found.form == ".csv" and path is None else found
 
     monkeypatch.setattr(answers, "target", target)

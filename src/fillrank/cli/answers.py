@@ -39,7 +39,7 @@ class Target(NamedTuple):
         return self.path != STANDARD
 
 
-def target(path: Path | None, as_json: bool, force: bool) -> Target:
+def target(path: Path | None, as_json: bool, force: bool, inputs: Iterable[Path]) -> Target:
     """Judge where answers are to go, before they are worked out."""
     if path is None or path == STANDARD:
         if as_json:
@@ -51,7 +51,7 @@ def target(path: Path | None, as_json: bool, force: bool) -> Target:
         raise InputError(f"{path}: files of answers end in {' '.join(ENDINGS)}; got {form!r}.")
     if as_json and form != ".json":
         raise InputError(f"--json writes JSON, but {path} is to be {form}. Name a .json file.")
-    output.check_file(path, force)
+    output.check_file(path, force, inputs)
     return Target(path, form)
 
 

@@ -74,7 +74,7 @@ def compare(
     - fillrank compare ratings.csv --methods GASR,BPMF,SoftImpute --splits 5 -o figures.csv
     """
     if file is not None:
-        _check_file(file, force)
+        _check_file(file, force, table)
     origin = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
     data = source.read(origin, quiet, to_fill=False)
     parts = [Split(*data.split(hold_out, random_state=seed + k)) for k in range(splits)]
@@ -104,10 +104,10 @@ def compare(
         raise typer.Exit(FAILED)
 
 
-def _check_file(file: Path, force: bool) -> None:
+def _check_file(file: Path, force: bool, table: Path) -> None:
     if file.suffix.lower() not in (".csv", ".json"):
         raise InputError(f"{file}: the figures are written as .csv or .json; got {file.suffix!r}.")
-    output.check_file(file, force)
+    output.check_file(file, force, [table])
 
 
 def _write(file: Path, contest: Contest, found: dict[str, Any]) -> None:

@@ -61,12 +61,18 @@ def datasets(
     if target != STANDARD:
         if target.suffix.lower() not in (".csv", ".parquet"):
             raise InputError(f"{target}: data sets are written as .csv or .parquet.")
-        output.check_file(target, force)
+        output.check_file(target, force, _files(name, place))
     if not quiet:
         say(f"{DATASETS[name].title}. {DATASETS[name].licence}")
     _write(fr.datasets.load(name, place), target)
     if target != STANDARD:
         show_files([target])
+
+
+def _files(name: str, place: Path | None) -> list[Path]:
+    """The published files that are read: a zip, or one in a folder."""
+    ratings = DATASETS[name].ratings
+    return [] if place is None else [place, place / ratings, place / name / ratings]
 
 
 def _list(as_json: bool) -> None:

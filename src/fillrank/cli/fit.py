@@ -72,7 +72,7 @@ def fit(
     settings = Settings(method, max_rank, sweeps, chains, threads, seed, checkpoint)
     methods.check(settings)
     place = Path(f"{_stem(origin)}{ENDING}") if model is None else model
-    _check_place(place, force)
+    _check_place(place, force, origin.table)
     with _interruptible(settings):
         if dask is None:
             fitted = _fit_here(settings, origin, quiet)
@@ -84,14 +84,14 @@ def fit(
     show_files([place])
 
 
-def _check_place(place: Path, force: bool) -> None:
+def _check_place(place: Path, force: bool, table: Path) -> None:
     if place == STANDARD:
         raise InputError("a model is kept in a file, not on standard output. Name it by --output.")
     if source.is_table(place):
         raise InputError(
             f"{place} would look like a table. Give the model another ending, such as {ENDING}."
         )
-    output.check_file(place, force)
+    output.check_file(place, force, [table])
 
 
 def _stem(origin: Source) -> str:

@@ -58,11 +58,13 @@ class Measured(NamedTuple):
 
 def run(job: Job, more: Callable[[GASR], Lines] = lambda model: []) -> None:
     """Do the job and show its results; ``more`` may add to them."""
+    if job.output != STANDARD:
+        results = [job.output / name for name in output.RESULTS]
+        output.check_apart(results, [job.source.table])
     data = source.read(job.source, job.quiet)
     if job.output == STANDARD:
         _to_standard_output(job, data)
         return
-    output.check_keeps(job.source.table, job.output, output.RESULTS)
     with output.staged(job.output, output.RESULTS, job.force) as stage:
         with_intervals = _plan_output(job, data)
         measured, model = fit(job, data)

@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from fillrank.cli.source import STANDARD
 from fillrank.data.memory import in_bytes
 from fillrank.errors import OutputError
 
@@ -76,12 +78,26 @@ def writing(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def check_keeps(table: Path, folder: Path, names: Sequence[str]) -> None:
-    """Refuse a folder whose results would replace the table they are made from."""
-    if table.resolve() in [(folder / name).resolve() for name in names]:
-        raise OutputError(
-            f"the results would replace {table} itself. Name another folder by --output."
-        )
+def check_apart(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Refuse results that would replace what they are made from, whatever links lead there."""
+    read = {path: status for path in inputs if (status := _status(path)) is not None}
+    for target in targets:
+        found = _status(target)
+        for path, status in read.items():
+            if found is not None and os.path.samestat(found, status):
+                name = "standard input" if path == STANDARD else path
+                raise OutputError(
+                    f"{target} would replace {name} itself, which is read. Name another place by "
+                    "--output."
+                )
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """What the system knows of a file, or of the one that standard input comes from."""
+    try:
+        return os.fstat(sys.stdin.fileno()) if path == STANDARD else path.stat()
+    except (OSError, ValueError):
+        return None
 
 
 def _check_names(folder: Path, names: Sequence[str], force: bool) -> None:
@@ -112,8 +128,9 @@ def _move_out(stage: Path, folder: Path, names: Sequence[str]) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def check_file(path: Path, force: bool) -> None:
+def check_file(path: Path, force: bool, inputs: Iterable[Path] = ()) -> None:
     """Refuse, before the long work, a file that could not be written or must not be replaced."""
+    check_apart([path], inputs)
     if path.is_dir():
         raise OutputError(f"{path} is a folder. Name a file in it by --output.")
     if os.path.lexists(path) and not force:

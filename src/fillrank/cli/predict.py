@@ -63,7 +63,8 @@ def predict(
         )
     if not missing and pairs is None and sys.stdin.isatty():
         raise InputError("name a file of pairs, pipe them in, or ask for all cells by --missing.")
-    where = answers.target(output, as_json, force)
+    asked_in = STANDARD if pairs is None else pairs
+    where = answers.target(output, as_json, force, [model] if missing else [model, asked_in])
     loaded = models.load(model, threads, quiet)
     data = loaded.observations_
     if missing:
@@ -74,7 +75,7 @@ def predict(
             )
         tables = loaded.predict_missing(level)
     else:
-        asked = read_pairs(STANDARD if pairs is None else pairs, data, row, column)
+        asked = read_pairs(asked_in, data, row, column)
         data.row_positions(asked.rows)  # complains of all unknown names at once
         data.column_positions(asked.columns)
         tables = _answers(loaded, asked, level)

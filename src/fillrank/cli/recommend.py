@@ -51,7 +51,7 @@ def recommend(
         raise InputError(
             "name one row or more, or ask for all by --all; not both, and not neither."
         )
-    where = answers.target(output, as_json, force)
+    where = answers.target(output, as_json, force, [model])
     loaded = models.load(model, threads, quiet)
     data = loaded.observations_
     if not with_seen:

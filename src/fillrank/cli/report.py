@@ -52,7 +52,7 @@ def report(
     - fillrank report measurements.csv
     - fillrank report ratings.fillrank -o ratings.html
     """
-    output.check_file(file, force)
+    output.check_file(file, force, [table])
     if not source.is_table(table) and format is None:
         from fillrank.report.html import write_report as write
 
