@@ -71,7 +71,7 @@ def compare(
     Examples:
 
     - fillrank compare ratings.csv
-    - fillrank compare ratings.csv --methods GASR,BPMF,SoftImpute --splits 5 -o figures.csv
+    - fillrank compare ratings.csv --methods GASR,BPMF --splits 5 -o figures.csv
     """
     if file is not None:
         _check_file(file, force, table)

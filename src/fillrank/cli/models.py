@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ def load(path: Path, threads: int | None, quiet: bool) -> Any:
     """The model in a file; with the processors that are to be used here."""
     if is_table(path):
         raise InputError(
-            f"{path} looks like a table, but a model is needed. Make one first: fillrank fit {path}"
+            f"{path} looks like a table, but a model is needed. Make one first: "
+            f"fillrank fit {shlex.quote(str(path))}"
         )
     model = fr.load(path)
     model.set_params(n_threads=threads, progress=not quiet)
