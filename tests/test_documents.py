@@ -27,6 +27,18 @@ def test_scripts_that_are_named_exist(document):
         assert (ROOT / script).exists(), script
 
 
+def test_times_of_sweeps_are_those_of_the_benchmarks():
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    measured = re.findall(r"^\| ([\w ,]+) \| [\w.]+ \| (\d+) ms \|", page, re.M)
+    times = {method: int(time) for method, time in measured}
+    gasr, bpmf, smurff = times["GASR"], times["BPMF"], times["SMURFF, sampled noise"]
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert f"takes {gasr} ms on two cores, where SMURFF's takes {smurff} ms" in readme
+    ratio = f"{bpmf / smurff:.2f}"
+    assert f"A sweep takes {ratio} of the time of SMURFF's ({bpmf} ms in the same run)" in readme
+    assert f"| at most 1.0x | {ratio}x |" in (ROOT / "docs" / "figures.md").read_text("utf-8")
+
+
 def test_the_example_of_the_readme(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     people, drinks = ["Ana", *(f"guest {i}" for i in range(30))], ["tea", "coffee", "milk", "cocoa"]
