@@ -19,6 +19,9 @@ demo: setup
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
+# There is a test process for each core: more threads of linear algebra would wait for each other.
+test test-slow: export OPENBLAS_NUM_THREADS = 1
+
 test: setup
 	$(BIN)/python -m pytest -m "not slow" -n 2
 

@@ -22,6 +22,14 @@ def problem():
     return fr.synthetic(80, 60, rank=3, noise=0.5, missing=0.5, random_state=0)
 
 
+@pytest.fixture(scope="module", params=METHODS)
+def fitted(request, problem):
+    """A model of the problem that has chosen its penalty: the longest of what is done here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return quick(request.param).fit(problem[0])
+
+
 @pytest.fixture(autouse=True)
 def _may_stop_early():
     with warnings.catch_warnings():
@@ -40,24 +48,20 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_finds_the_signal(method, problem):
-    observations, truth = problem
-    model = quick(method).fit(observations)
-    predicted = model.predict_block(np.arange(80), np.arange(60))
+def test_finds_the_signal(fitted, problem):
+    _, truth = problem
+    predicted = fitted.predict_block(np.arange(80), np.arange(60))
     assert np.sqrt(np.mean((predicted - truth) ** 2)) < 0.45 * truth.std()
-    assert model.penalty_ > 0
-    assert model.rank_ == model.singular_values_.size >= 3
+    assert fitted.penalty_ > 0
+    assert fitted.rank_ == fitted.singular_values_.size >= 3
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_path_is_kept_and_its_best_point_taken(method, problem):
-    model = quick(method).fit(problem[0])
-    best = min(model.path_, key=lambda point: point.validation_error)
-    assert best.penalty == pytest.approx(model.penalty_)
-    penalties = [point.penalty for point in model.path_]
+def test_the_path_is_kept_and_its_best_point_taken(fitted):
+    best = min(fitted.path_, key=lambda point: point.validation_error)
+    assert best.penalty == pytest.approx(fitted.penalty_)
+    penalties = [point.penalty for point in fitted.path_]
     assert penalties == sorted(penalties, reverse=True)
-    training = [p.training_error for p in model.path_ if p.beta == np.inf]
+    training = [p.training_error for p in fitted.path_ if p.beta == np.inf]
     assert training == sorted(training, reverse=True)
 
 
