@@ -3,6 +3,7 @@
 import faulthandler
 import os
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -42,6 +43,14 @@ class Watchdog:
     def _watch(self, seconds):
         faulthandler.dump_traceback_later(seconds, exit=True, file=self._stream)
 
+    @contextmanager
+    def _watching(self):
+        self._watch(GRACE)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
     def pytest_timeout_set_timer(self, settings):
         self._watch(settings.timeout + GRACE)
 
@@ -50,8 +59,13 @@ class Watchdog:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self):
-        self._watch(GRACE)  # again, for a failure has cancelled it
-        try:
+        with self._watching():  # again, for a failure has cancelled it
             return (yield)
-        finally:
-            faulthandler.cancel_dump_traceback_later()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session):
+        # Fixtures may be torn down here too. pytest-xdist's main process has none, and waits for others.
+        if session.config.getoption("dist", "no") != "no":
+            return (yield)
+        with self._watching():
+            return (yield)

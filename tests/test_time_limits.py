@@ -35,12 +35,18 @@ def test_after():
     pass
 """
 RUN = """
-import sys
+import sys, threading
 sys.path.insert(0, sys.argv[1])
 import conftest, pytest
-conftest.SLOW_LIMIT, conftest.GRACE = 0.3, float(sys.argv[3])
+
+class SlowReport:
+    def pytest_runtest_makereport(self, item, call):
+        if item.name == "test_report" and call.when == "call":
+            threading.Event().wait()
+
+conftest.SLOW_LIMIT, conftest.GRACE = 2.0, float(sys.argv[3])
 options = ["-v", "-p", "no:cacheprovider", "--timeout=200", "--color=no"]
-sys.exit(pytest.main([*options, sys.argv[2]], plugins=[conftest]))
+sys.exit(pytest.main([*options, sys.argv[2]], plugins=[conftest, SlowReport()]))
 """
 
 
@@ -60,16 +66,22 @@ def outcome(tmp_path, stuck, grace):
 
 def test_a_test_that_waits_fails_and_the_next_runs(tmp_path):
     ran = outcome(tmp_path, "def test_waits(): threading.Event().wait()", grace=200)
-    assert "Timeout (>0.3s)" in ran.stdout
+    assert "Timeout (>2.0s)" in ran.stdout
     assert "1 failed, 1 passed" in ran.stdout
 
 
-# It takes no notice of the signal, as code that does not come back to Python; or none comes any more.
+# It takes no notice of the signal, as code that does not come back to Python; no signal comes any more
+# when it is torn down; or the signal comes between the steps of a test, and ends the session.
 @pytest.mark.parametrize(
-    "stuck", ["def test_deaf(): deaf()", "def test_teardown(hanging): raise ZeroDivisionError"]
+    "stuck",
+    [
+        "test_deaf(): deaf()",
+        "test_teardown(hanging): raise ZeroDivisionError",
+        "test_report(hanging): pass",
+    ],
 )
 def test_what_no_signal_ends_is_ended_with_its_process(tmp_path, stuck):
-    ran = outcome(tmp_path, stuck, grace=0.3)
+    ran = outcome(tmp_path, f"def {stuck}", grace=1.0)
     assert ran.returncode == 1
     assert "in deaf" in ran.stderr  # where it was
     assert "passed" not in ran.stdout
