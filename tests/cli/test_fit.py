@@ -105,7 +105,8 @@ def test_an_interrupted_run_is_taken_up_from_its_checkpoint(
         patch.setattr(loop, "_note", interrupted)
         ran = fillrank("fit", table, *QUICK, "--checkpoint", "run")
         assert ran.code == 130
-        assert "The run is kept in run: the same command takes it up again." in ran.err
+        assert "The run is saved in run, after 9 sweeps: the same command resumes it." in ran.err
+        assert (tmp_path / "run" / "run-000000009.fillrank").exists()
         assert not (tmp_path / "table.fillrank").exists()
         ran = fillrank("fit", table, *QUICK)
         assert (ran.code, ran.out) == (130, "")
@@ -116,6 +117,94 @@ def test_an_interrupted_run_is_taken_up_from_its_checkpoint(
         whole.predict_block(whole.observations_.row_labels, ["column 0"]),
         taken_up.predict_block(whole.observations_.row_labels, ["column 0"]),
     )
+
+
+def test_what_is_said_to_be_saved_is_saved(fillrank, write_wide, tmp_path, monkeypatch):
+    """Ctrl-C while the table is read, before the first sweep, and in the burn-in."""
+    from fillrank.cli import source
+    from fillrank.samplers import gasr
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    def names():
+        return sorted(path.name for path in tmp_path.glob("run/run-*"))
+
+    table = write_wide()
+    with monkeypatch.context() as patch:
+        patch.setattr(source, "read", interrupt)
+        ran = fillrank("fit", table, *QUICK, "--checkpoint", "run")
+    assert ran.code == 130
+    assert "Interrupted before the run began. Nothing new was saved in run." in ran.err
+    assert names() == []
+    with monkeypatch.context() as patch:
+        patch.setattr(gasr, "sweep", interrupt)
+        ran = fillrank("fit", table, *QUICK, "--checkpoint", "run")
+    assert ran.code == 130
+    assert "The run is saved in run, after 0 sweeps: the same command resumes it." in ran.err
+    assert names() == ["run-000000000.fillrank"]
+    count = 0
+
+    def interrupted(*arguments, right=gasr.sweep):
+        nonlocal count
+        count += 1
+        return interrupt() if count > 3 else right(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gasr, "sweep", interrupted)
+        ran = fillrank("fit", table, *QUICK, "--checkpoint", "run")
+    assert ran.code == 130
+    assert "The run is saved in run, after 3 sweeps" in ran.err
+    assert names() == ["run-000000000.fillrank", "run-000000003.fillrank"]
+    assert fillrank("fit", table, *QUICK, "--checkpoint", "run").code == 0
+    assert fillrank("fit", table, *QUICK, "-o", "whole.fillrank").code == 0
+    assert (tmp_path / "whole.fillrank").read_bytes() == (tmp_path / "table.fillrank").read_bytes()
+
+
+def test_a_run_can_be_made_longer(fillrank, write_wide, tmp_path):
+    """The burn-in of a resumed run stays, though one of a longer run would be longer."""
+    table = write_wide()
+    for sweeps in (20, 60):
+        ran = fillrank(
+            "fit",
+            table,
+            "--threads",
+            "1",
+            "--sweeps",
+            str(sweeps),
+            "--checkpoint",
+            "run",
+            "--force",
+        )
+        assert ran.code == 0, ran.err
+        model = fr.load(tmp_path / "table.fillrank")
+        assert (model.n_sweeps_, model.traces_.burn_in) == (sweeps, 10)
+    ran = fillrank("fit", table, "--sweeps", "9", "--checkpoint", "run", "--force")
+    assert_refused(ran, "has a burn-in of 10 sweeps, so --sweeps must be larger", "got 9")
+
+
+def test_a_run_without_a_checkpoint_is_told_of_even_if_quiet(
+    fillrank, write_wide, tmp_path, monkeypatch
+):
+    from fillrank.data import folders
+    from fillrank.errors import OutputError
+
+    def full(*_):
+        raise OutputError("the disk is full.")
+
+    monkeypatch.setattr(folders, "write", full)
+    ran = fillrank("fit", write_wide(), *QUICK, "-q", "--checkpoint", "run")
+    assert ran.code == 0
+    assert ran.err.strip() == "Note: The run goes on without a checkpoint: the disk is full."
+
+
+def test_a_damaged_checkpoint_is_told_of_even_if_quiet(fillrank, write_wide, tmp_path):
+    command = ("fit", write_wide(), *QUICK, "-q", "--checkpoint", "run", "--force")
+    fillrank(*command)
+    max(tmp_path.glob("run/run-*")).write_bytes(b"")
+    ran = fillrank(*command)
+    assert ran.code == 0
+    assert "The newest checkpoint in run cannot be used: " in ran.err
 
 
 def test_warnings_are_notes_in_words(fillrank, tmp_path):

@@ -42,6 +42,39 @@ def test_files_come_and_go(place):
     assert folder.names() == ["two"]
 
 
+def test_one_process_at_a_time_has_a_folder(place):
+    first, second = open_folder(place), open_folder(place)
+    first.claim()
+    first.check_claim()
+    if isinstance(first, LocalFolder):
+        with pytest.raises(OutputError, match=f"the folder {place} is in use: process "):
+            second.claim()
+    else:  # there are no locks
+        second.claim()
+        second.check_claim()
+        with pytest.raises(OutputError, match=f"another process has begun .* in {place}"):
+            first.check_claim()
+    first.release()
+    third = open_folder(place)
+    third.claim()
+    third.check_claim()
+    third.release()
+    third.release()
+
+
+def test_the_text_of_a_lock_is_shown_only_if_it_is_text(tmp_path):
+    folder = open_folder(tmp_path)
+    folder.claim()
+    for text in (b"\x1b[2J", b"\xff\x00", b""):
+        (tmp_path / "lock").write_bytes(text)
+        with pytest.raises(OutputError, match="is in use: another process saves"):
+            open_folder(tmp_path).claim()
+    (tmp_path / "lock").write_bytes(b"x" * 10**6)
+    with pytest.raises(OutputError) as caught:
+        open_folder(tmp_path).claim()
+    assert len(str(caught.value)) < 1000
+
+
 def test_what_cannot_be_read(place):
     folder = open_folder(place)
     folder.write("one", CONTENT)

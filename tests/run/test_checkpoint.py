@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from fillrank.data import folders, whole_files
+from fillrank.data import file_lock, folders, whole_files
 from fillrank.data.array_file import read, write
 from fillrank.errors import CheckpointWarning, InputError, OutputError, ReadError
 from fillrank.estimators import sampled
@@ -251,6 +252,25 @@ def test_a_run_of_other_data_or_another_method_is_refused(folder):
 def test_the_burn_in_is_the_same_if_it_is_said_otherwise(folder):
     fit(checkpoint=folder, n_sweeps=24, burn_in="auto")
     assert fit(checkpoint=folder, n_sweeps=26, burn_in=12).n_sweeps_ == 26
+
+
+@pytest.mark.parametrize("method", [fr.GASR, PUBLISHED, fr.BPMF])
+def test_a_run_of_few_sweeps_can_be_made_longer(method, folder):
+    """The burn-in of a longer run would be longer; a resumed one keeps its own."""
+    short = fit(method, checkpoint=folder, n_sweeps=20, burn_in="auto")
+    assert short.traces_.burn_in == 10
+    longer = fit(method, checkpoint=folder, n_sweeps=30, burn_in="auto")
+    assert contents(longer) == contents(fit(method, n_sweeps=30, burn_in=10))
+    if method is fr.GASR:
+        assert fit(checkpoint=folder, n_sweeps="auto", burn_in="auto").n_sweeps_ > 30
+
+
+def test_a_run_that_would_end_in_its_burn_in_is_refused(folder):
+    fit(checkpoint=folder, n_sweeps=20, burn_in="auto")
+    with pytest.raises(
+        InputError, match=r"burn-in of 10 sweeps, so n_sweeps must be larger .* got 8"
+    ):
+        fit(checkpoint=folder, n_sweeps=8, burn_in="auto")
 
 
 @pytest.mark.parametrize("source", [lambda: None, lambda: np.random.default_rng(7)])
@@ -654,6 +674,140 @@ def test_a_disk_with_room_again_is_used_again(folder, monkeypatch):
     assert contents(fit(checkpoint=folder)) == contents(model)
 
 
+# Another process
+
+HOLDER = """
+    import sys, time
+    from fillrank.run.checkpoint import Checkpoint
+
+    checkpoint = Checkpoint(sys.argv[1])
+    print("here", flush=True)
+    time.sleep(300)
+"""
+
+
+def test_a_folder_is_for_one_process_until_that_is_dead(folder):
+    command = [sys.executable, "-c", textwrap.dedent(HOLDER), str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout.readline() == "here\n"
+            said = rf"the folder {folder} is in use: process {holder.pid} on .*Wait until"
+            with pytest.raises(OutputError, match=said):
+                fit(checkpoint=folder)
+        finally:
+            holder.kill()
+    assert (folder / "lock").exists()
+    assert fit(checkpoint=folder).n_sweeps_ == 30
+
+
+def test_a_folder_is_for_one_fit_of_a_process(folder):
+    with Checkpoint(folder), pytest.raises(OutputError, match="is in use"):
+        fit(checkpoint=folder)
+    fit(checkpoint=folder, n_sweeps=14)
+    with pytest.raises(InputError, match="another run"):
+        fit(checkpoint=folder, n_sweeps=14, random_state=1)
+    damaged(newest(folder), "cut")
+    damaged(min(folder.glob("run-*")), "cut")
+    for _ in range(2):
+        with pytest.raises(ReadError):
+            fit(checkpoint=folder)
+
+
+def test_a_file_system_without_locks_is_used_without(folder, monkeypatch):
+    def unsupported(handle):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(file_lock, "_try_lock", unsupported)
+    with Checkpoint(folder):
+        assert fit(checkpoint=folder).n_sweeps_ == 30
+
+
+def test_on_shared_storage_the_last_process_has_the_folder(folder, monkeypatch):
+    pytest.importorskip("fsspec")
+    place = f"memory://{folder.parent.name}/two"
+    whole = contents(fit())
+    second = []
+
+    def sweep(state, data, frame, right=gasr.sweep):
+        if state.sweep == 20 and not second:
+            second.append(1)
+            second.append(contents(fit(checkpoint=place)))
+        return right(state, data, frame)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gasr, "sweep", sweep)
+        with pytest.warns(
+            CheckpointWarning, match=r"without a checkpoint: another process has .*two"
+        ):
+            first = fit(checkpoint=place)
+    assert contents(first) == second[1] == whole
+    die_in_sweep(monkeypatch, gasr, 0)
+    assert contents(fit(checkpoint=place)) == whole
+
+
+def test_leftovers_of_killed_processes_go(folder):
+    fit(checkpoint=folder, n_sweeps=14)
+    left = [f".run-000000003.fillrank.{'0' * 16}", f".draws-000000003.fillrank.{'a1' * 8}"]
+    theirs = [f".model.fillrank.{'0' * 16}", "run-3.fillrank.txt", "notes.txt"]
+    for name in (*left, *theirs):
+        (folder / name).write_bytes(b"half")
+    fit(checkpoint=folder, n_sweeps=14)
+    names = {path.name for path in folder.iterdir()}
+    assert not names & set(left)
+    assert names >= set(theirs)
+
+
+def test_leftovers_on_shared_storage_go(folder, monkeypatch):
+    fsspec = pytest.importorskip("fsspec")
+    place = f"memory://{folder.parent.name}/left"
+    storage, path = fsspec.core.url_to_fs(place)
+    right = type(storage).mv
+
+    def dies(*arguments, **settings):
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(storage), "mv", dies)
+        with pytest.raises(Died):
+            fit(checkpoint=place)
+    assert any("coming-" in name for name in storage.ls(path, detail=False))
+    assert type(storage).mv is right
+    fit(checkpoint=place)
+    names = {name.rsplit("/", 1)[1] for name in storage.ls(path, detail=False)}
+    assert all(name.startswith(("run-", "draws-")) for name in names)
+
+
+def test_files_that_were_deleted_meanwhile_are_written_again(folder, monkeypatch):
+    whole = contents(fit())
+
+    def sweep(state, data, frame, right=gasr.sweep):
+        if state.sweep == 20:
+            for path in folder.glob("*.fillrank"):
+                path.unlink()
+        return right(state, data, frame)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gasr, "sweep", sweep)
+        fit(checkpoint=folder)
+    die_in_sweep(monkeypatch, gasr, 0)
+    assert contents(fit(checkpoint=folder)) == whole
+
+
+def test_a_folder_that_was_deleted_meanwhile_is_told_of(folder, monkeypatch):
+    whole = contents(fit())
+
+    def sweep(state, data, frame, right=gasr.sweep):
+        if state.sweep == 20:
+            shutil.rmtree(folder)
+        return right(state, data, frame)
+
+    monkeypatch.setattr(gasr, "sweep", sweep)
+    with pytest.warns(
+        CheckpointWarning, match="without a checkpoint: the folder .* cannot be read"
+    ):
+        assert contents(fit(checkpoint=folder)) == whole
+
+
 # Killed
 
 KILLED = """
@@ -697,6 +851,7 @@ KILLED = """
     _, status = os.waitpid(in_a_copy(between=1e9), 0)
     assert status == 0
     np.testing.assert_array_equal(np.load(folder + ".npy"), expected)
+    assert not [name for name in os.listdir(folder) if name.startswith(".")]
     print("same")
 """
 

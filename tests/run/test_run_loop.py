@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from small_runs import interrupted_after, sampler_of, small_chains, small_data
 
+from fillrank.errors import NumericalError
 from fillrank.run import loop
 from fillrank.run.chains import EM_WINDOW, run
 from fillrank.run.loop import Plan, begin, execute
@@ -59,6 +60,36 @@ def test_a_fixed_number_of_sweeps_never_stops_early(monkeypatch):
     monkeypatch.setattr(loop, "_ASK_EVERY", 1)
     monkeypatch.setattr(loop, "_FEWEST_DRAWS", 1)
     assert go(Plan(12, 5, 5, until_enough=False)).run.n_sweeps == 12
+
+
+def failing(how):
+    """The sampler's sweep, which fails at the seventh."""
+
+    def sweep(state, data, frame):
+        state, info = gasr.sweep(state, data, frame)
+        return how(state, info) if state.sweep == 7 else (state, info)
+
+    return sweep
+
+
+def singular(state, info):
+    raise np.linalg.LinAlgError("Singular matrix")
+
+
+@pytest.mark.parametrize(
+    ("how", "cause"),
+    [
+        (singular, "Singular matrix"),
+        (lambda state, info: 1 / 0, "division by zero"),
+        (lambda state, info: (state, info._replace(residual_square=np.nan)), "not finite"),
+        (lambda state, info: (state._replace(noise_variance=np.inf), info), "not finite"),
+    ],
+)
+def test_a_sweep_that_fails_says_so(how, cause):
+    with pytest.raises(
+        NumericalError, match=rf"sweep 7 of the sampler failed: .*{cause}\. Look for"
+    ):
+        go(Plan(17, 5, 5, until_enough=False), sweep=failing(how))
 
 
 def test_interrupted_while_sampling():

@@ -106,10 +106,14 @@ def _interruptible(settings: Settings) -> Iterator[None]:
     except KeyboardInterrupt as error:
         if settings.checkpoint is None:
             raise
-        say(
-            f"Interrupted. The run is kept in {escape(str(settings.checkpoint))}: the same command "
-            "takes it up again."
-        )
+        place, n_saved = escape(str(settings.checkpoint)), getattr(error, "n_saved", None)
+        if n_saved is None:
+            say(f"Interrupted before the run began. Nothing new was saved in {place}.")
+        else:
+            say(
+                f"Interrupted. The run is saved in {place}, after {n_saved} sweeps: the same command "
+                "resumes it."
+            )
         raise typer.Exit(INTERRUPTED) from error
 
 
@@ -139,12 +143,10 @@ def _fit_on_cluster(settings: Settings, origin: Source, quiet: bool, address: st
                 f"Fitting {escape(origin.name)} on {n_workers} workers with {n_threads} threads; the "
                 f"dashboard is at {escape(client.dashboard_link)}"
             )
-        with warnings.catch_warnings():
+        with methods.stoppable(model), warnings.catch_warnings():
             # How the run ended is among the results.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(lines, client=client)
-    if model.interrupted_:
-        raise KeyboardInterrupt
     return model
 
 

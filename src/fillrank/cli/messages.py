@@ -18,6 +18,8 @@ from rich import markup
 from rich.console import Console
 from rich.table import Table
 
+from fillrank.errors import CheckpointWarning
+
 __all__ = [
     "Lines",
     "complain",
@@ -94,10 +96,10 @@ def complain(error: Exception) -> None:
 
 @contextmanager
 def notes(quiet: bool) -> Iterator[None]:
-    """Show warnings of the library as notes; none of them if silence was asked for."""
+    """Show warnings of the library as notes; if silence was asked for, only those of lost work."""
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        if not quiet:
+        if not quiet or isinstance(message, CheckpointWarning):
             say(f"[bold yellow]Note:[/] {escape(in_words(message))}")
 
     # Where there is no cache folder, matplotlib would say so too, at length.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 import fillrank as fr
@@ -57,14 +59,32 @@ def make(settings: Settings, progress: bool) -> Any:
     return getattr(fr, settings.method)(**given)
 
 
+class Stopped(KeyboardInterrupt):
+    """The user has stopped a fit; ``n_saved`` sweeps are in its checkpoint, None if it has none."""
+
+    def __init__(self, n_saved: int | None):
+        super().__init__()
+        self.n_saved = n_saved
+
+
+@contextmanager
+def stoppable(model: Any) -> Iterator[None]:
+    """Fit a model within; Stopped if the user has stopped it."""
+    try:
+        yield
+        is_stopped = getattr(model, "interrupted_", False)
+    except KeyboardInterrupt:
+        is_stopped = True
+    if is_stopped:
+        # The library keeps what it has; at a terminal, Ctrl-C means to end.
+        raise Stopped(getattr(model, "checkpoint_sweeps", None))
+
+
 def fit(settings: Settings, data: Observations, progress: bool) -> Any:
-    """Fit the method; KeyboardInterrupt if the user has stopped it."""
+    """Fit the method; Stopped if the user has stopped it."""
     model = make(settings, progress)
-    with warnings.catch_warnings():
+    with stoppable(model), warnings.catch_warnings():
         # How the run ended is among the results.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(data)
-    if getattr(model, "interrupted_", False):
-        # The library keeps what it has; at a terminal, Ctrl-C means to end.
-        raise KeyboardInterrupt
     return model

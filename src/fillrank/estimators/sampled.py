@@ -289,6 +289,11 @@ class SampledCompleter(MatrixCompleter):
             return
         warn_user(message, ConvergenceWarning)
 
+    @property
+    def checkpoint_sweeps(self) -> int | None:
+        """How many sweeps of the last fit its checkpoint has; None if nothing was saved."""
+        return getattr(self, "_checkpoint_sweeps", None)
+
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of identified quantities, with a verdict."""
         self._check_run("diagnostics")
