@@ -20,7 +20,7 @@ def forged(content, only=""):
         yield what, content._replace(about=about)
     for name, array in content.arrays.items():
         if only in name and not _is_one_of_many(name):
-            for what, other in _other_arrays(array):
+            for what, other in other_arrays(array):
                 yield f"{name} {what}", content._replace(arrays=content.arrays | {name: other})
 
 
@@ -32,56 +32,60 @@ def _is_one_of_many(name):
 
 def _forged_abouts(about, only):
     """The page of JSON with something else in one of its places."""
-    for path in _places(about):
-        found, name = _at(about, path), "/".join(map(str, path)) or "about"
+    for path in places(about):
+        found, name = at(about, path), "/".join(map(str, path)) or "about"
         if only not in name:
             continue
         if path:
             for value in _STRANGE:
                 if not (type(value) is type(found) and value == found):
-                    yield f"{name} = {value!r}", _altered(about, path, value)
-            yield f"without {name}", _without(about, path)
+                    yield f"{name} = {value!r}", altered(about, path, value)
+            yield f"without {name}", without(about, path)
         if isinstance(found, dict):
-            yield f"{name} with more", _altered(about, path, found | {"more": 1})
+            yield f"{name} with more", altered(about, path, found | {"more": 1})
         if isinstance(found, list) and found:
-            yield f"{name} twice", _altered(about, path, found + found)
+            yield f"{name} twice", altered(about, path, found + found)
 
 
-def _places(tree, path=()):
-    """The path of everything in a tree; of lists, of the first item."""
+def places(tree, path=(), all_items=False):
+    """The path of everything in a tree; of lists, of the first item, unless all are asked for."""
     yield path
     items = tree.items() if isinstance(tree, dict) else ()
-    if isinstance(tree, list) and tree:
-        items = [(0, tree[0])]
+    if isinstance(tree, list):
+        items = list(enumerate(tree))[: None if all_items else 1]
     for key, part in items:
-        yield from _places(part, (*path, key))
+        yield from places(part, (*path, key), all_items)
 
 
-def _at(tree, path):
+def at(tree, path):
+    """What stands in a tree at a path."""
     for key in path:
         tree = tree[key]
     return tree
 
 
-def _altered(tree, path, value):
+def altered(tree, path, value):
+    """A copy of a tree with a value at a path."""
     if not path:
         return value
     tree = copy.deepcopy(tree)
-    _at(tree, path[:-1])[path[-1]] = value
+    at(tree, path[:-1])[path[-1]] = value
     return tree
 
 
-def _without(tree, path):
+def without(tree, path):
+    """A copy of a tree that has nothing at a path."""
     tree = copy.deepcopy(tree)
-    del _at(tree, path[:-1])[path[-1]]
+    del at(tree, path[:-1])[path[-1]]
     return tree
 
 
-def _other_arrays(array):
+def other_arrays(array):
+    """(what was done, array) for other shapes, types and numbers."""
     yield from _other_shapes(array)
     for dtype in _DTYPES:
         if array.dtype != dtype:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 yield f"as {dtype}", array.astype(dtype)
     yield from _other_values(array)
 

@@ -232,6 +232,32 @@ def test_models_that_cannot_go_on_say_why(tmp_path):
         fr.load(tmp_path / "new.fillrank").run_longer(1)
 
 
+@EACH
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"max_rank": 2},
+        {"burn_in": 3},
+        {"dtype": "float64"},
+        {"value_range": (0, 1)},
+        {"random_state": 1},
+    ],
+)
+def test_settings_that_were_changed_since_the_fit_are_refused(method, changes):
+    model = of(method, 14).fit(X)
+    (name,) = changes
+    before = model.get_params()[name]
+    with pytest.raises(InputError, match=f"^{name} has changed since the fit"):
+        model.set_params(**changes).run_longer(3)
+    model.set_params(**{name: before, "progress": False, "n_sweeps": 99, "checkpoint": None})
+    assert_same(model.run_longer(3), of(method, 17).fit(X))
+
+
+def test_a_source_of_random_numbers_is_the_same_in_another_process():
+    model = of(fr.GASR, 14, random_state=np.random.default_rng(0)).fit(X)
+    assert pickle.loads(pickle.dumps(model)).run_longer(2).n_sweeps_ == 16
+
+
 @pytest.mark.parametrize("n_sweeps", [0, -1, 1.5, "x", None, True])
 def test_how_many_more_must_be_a_number(n_sweeps):
     with pytest.raises(InputError, match="n_sweeps must be a whole number at least 1"):

@@ -68,9 +68,9 @@ class GASR(ClusterCompleter):
     progress : bool
         Show a bar in a terminal, or a line every ten seconds elsewhere.
     checkpoint : path, address or None
-        A folder to keep the run in while it goes, every minute. If the process dies, the same call takes
-        it up from there, to the same bits; with another ``n_sweeps`` it goes on, or ends earlier.
-        An address is one that fsspec can reach, such as ``s3://bucket/run``.
+        A folder in which the run is saved every minute. If the process dies, the same call resumes it
+        from there, to the same bits; with a larger ``n_sweeps`` it goes on, with the burn-in that it
+        had. An address is one that fsspec can reach, such as ``s3://bucket/run``.
     sampler : {"mixture", "published"}
         The engine's sampler, or the one of the paper; see `as_published`.
 

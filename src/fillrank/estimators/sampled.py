@@ -52,8 +52,8 @@ from fillrank.samplers.state import Data, FullData, full_if_so
 _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
 
 
-# Settings that a run which is taken up again may have otherwise.
-_MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress", "random_state", "value_range"}
+# Settings that do not matter to a run that goes on, in this process or from a checkpoint.
+_MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress"}
 # Sweeps that make use of a table without holes; the published one works by its entries.
 _TAKE_FULL_TABLES = (gasr.sweep, bpmf.sweep)
 
@@ -184,6 +184,7 @@ class SampledCompleter(MatrixCompleter):
         self._keep(outcome, units)
         unused = outcome.run._replace(chains=_with_workers(outcome.run.chains, None))
         self._going: Going | None = Going(unused, plan, units)
+        self._fitted_with = self._settings()
         self._warn(outcome)
 
     @contextmanager
@@ -221,17 +222,22 @@ class SampledCompleter(MatrixCompleter):
 
     def _identity(self, entries: str, plan: Plan) -> dict[str, str | int]:
         """What a run depends on: one in a checkpoint must have had the same."""
-        settings = self.get_params(deep=False)
-        identity: dict[str, str | int] = {
-            name: repr(settings[name]) for name in settings.keys() - _MAY_DIFFER
-        }
-        whole = isinstance(self.random_state, Integral)
-        return identity | {
-            "random_state": int(self.random_state) if whole else "any",
+        settings = self._settings()
+        del settings["value_range"]  # it is not the sampler's: predictions are kept within it
+        return settings | {
             "method": type(self).__name__,
             "burn_in": plan.burn_in,
             "entries": entries,
         }
+
+    def _settings(self) -> dict[str, str | int]:
+        """The settings that a run depends on, by name."""
+        given = self.get_params(deep=False)
+        settings: dict[str, str | int] = {
+            name: repr(given[name]) for name in given.keys() - _MAY_DIFFER
+        }
+        whole = isinstance(self.random_state, Integral)
+        return settings | {"random_state": int(self.random_state) if whole else "any"}
 
     def _check_common(self) -> None:
         check_choice("dtype", self.dtype, ("float32", "float64"))
@@ -343,6 +349,7 @@ class SampledCompleter(MatrixCompleter):
                 "again with more n_sweeps; with checkpoint=folder it goes on where the run was."
             )
         more = check_whole("n_sweeps", n_sweeps, 1)
+        self._check_settings_of_fit()
         run, plan, units = self._going
         plan = plan._replace(n_sweeps=run.n_sweeps + more, until_enough=False)
         standard = self._standard(self.observations_)
@@ -351,6 +358,15 @@ class SampledCompleter(MatrixCompleter):
             data = self._swept(Data(standard.rows, standard.columns))
             self._go_on(Going(run, plan, units), data)
         return self
+
+    def _check_settings_of_fit(self) -> None:
+        now = self._settings()
+        changed = sorted(name for name in now if now[name] != self._fitted_with.get(name))
+        if changed:
+            raise InputError(
+                f"{', '.join(changed)} has changed since the fit, whose run would go on. "
+                "Set it as it was, or fit again."
+            )
 
     def recorded_draws(self) -> list[Draw]:
         """All draws that the run has kept, in standard units; ``posterior_`` has some of them."""
