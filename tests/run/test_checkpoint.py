@@ -18,7 +18,7 @@ from fillrank.errors import CheckpointWarning, InputError, OutputError, ReadErro
 from fillrank.estimators import sampled
 from fillrank.run import checkpoint, loop, recorder
 from fillrank.run.checkpoint import Checkpoint
-from fillrank.samplers import bpmf, gasr, gasr_published
+from fillrank.samplers import bpmf, gasr, gasr_published, state_checks
 from processes import SLOW_LIMIT
 from reference.planted_methods import plant_in_method
 
@@ -559,7 +559,8 @@ FORGERIES = [
     rework("states/0/d", lambda d: d.astype("float32")),
     fill("states/0/left", np.nan), fill("states/0/left", 1e30),
     fill("states/0/d", -1), fill("states/0/d", 1e300),
-    fill("states/0/mu", np.inf),
+    fill("states/0/mu", np.inf), fill("states/0/mu", 2), fill("states/0/right", 1e3),
+    change("parts/states/0/a", 1e9), change("parts/states/0/b", 1e-9),
     rework("traces/probes", lambda probes: probes[0]), fill("traces/probes", np.nan),
     rework("traces/spectra", lambda spectra: spectra[:, 1:]), fill("traces/spectra", -1),
     rework("traces/spectra", lambda spectra: spectra[..., :1]),
@@ -588,6 +589,7 @@ def test_a_run_that_cannot_be_this_one_is_refused(forge, folder):
         change("parts/infos/0/0/residual_square", -1.0),
         rework("infos/0/0/d", lambda d: d[:-1]),
         rework("infos/0/0/d", lambda d: d.astype("int8")),
+        change("parts/infos/0/0/residual_square", 1e300),
         fill("infos/0/0/d", -1),
         fill("infos/0/0/d", 1e300),
     ],
@@ -606,6 +608,74 @@ def test_what_was_seen_since_the_last_estimate_is_checked(forge, folder, monkeyp
     die_in_sweep(monkeypatch, gasr, 0)
     with pytest.warns(CheckpointWarning, match="after 6 sweeps"), pytest.raises(Died):
         fit(checkpoint=folder, n_chains=2)
+
+
+def tables():
+    """Tables on which chains go to the limits of what they can be."""
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=(20, 1)) @ rng.normal(size=(1, 12))
+    outlier = 1e-3 * rng.normal(size=(20, 12))
+    outlier[3, 4] = 1e6
+    rows = np.tile(rng.normal(size=12), (20, 1))
+    made = {
+        "noise-free": one, "tiny": 1e-9 * one, "huge": 1e9 * one, "outlier": outlier,
+        "equal rows": rows, "equal columns": rows.T, "noise": rng.normal(size=(20, 12)),
+        "long": rng.normal(size=(3000, 2)), "yes and no": (one > 0).astype(float),
+    }  # fmt: skip
+    for cells in made.values():
+        cells[rng.random(cells.shape) < 0.2] = np.nan
+    return made
+
+
+@METHODS
+@pytest.mark.parametrize("name", tables())
+def test_the_states_of_real_chains_are_sound(method, module, name, monkeypatch):
+    """No run is refused for where its chains have gone, nor far from being so."""
+    model = method(**(SETTINGS | {"n_sweeps": 120, "burn_in": 60}))
+    is_sound = model._sampler().resuming.is_sound
+    monkeypatch.setattr(state_checks, "_LARGEST", 1e6)
+    monkeypatch.setattr(state_checks, "_LARGEST_SIGNAL", 1e9)
+    monkeypatch.setattr(state_checks, "_BEYOND", 1e-4)
+    seen = []
+
+    def take(self, step, right=recorder.Recorder.take):
+        right(self, step)
+        seen.extend(is_sound(chain.state, chain.infos) for chain in step.chains)
+
+    monkeypatch.setattr(recorder.Recorder, "take", take)
+    model.fit(tables()[name])
+    assert seen == [True] * 120
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        fill("states/0/left", 1e12),
+        fill("states/0/right", np.nan),
+        change("parts/states/0/noise_variance", 0.0),
+        change("parts/infos/0", [{"residual_square": 1.0}]),
+        rework("states/0/row_law/T", lambda T: T[:1]),
+    ],
+)
+def test_a_run_of_bpmf_that_cannot_be_is_refused(forge, folder):
+    fit(fr.BPMF, checkpoint=folder)
+    min(folder.glob("run-*")).unlink()
+    content = read(newest(folder), "checkpoint")
+    forge(content.about, content.arrays)
+    write(newest(folder), content)
+    with pytest.raises(ReadError, match=r"cannot be resumed: .*Delete the folder to begin anew\."):
+        fit(fr.BPMF, checkpoint=folder)
+
+
+def test_thinning_begins_with_the_draws(folder, monkeypatch):
+    die_in_sweep(monkeypatch, gasr, 3)
+    with pytest.raises(Died):
+        fit(checkpoint=folder)
+    content = read(newest(folder), "checkpoint")
+    change("parts/traces/thinning", 2**20)(content.about, content.arrays)
+    write(newest(folder), content)
+    with pytest.warns(CheckpointWarning, match="lacks draws of its sweeps"):
+        fit(checkpoint=folder)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])

@@ -93,7 +93,8 @@ def _check_draws(draws: Draws, parts: Parts, run: Run, sampler: Sampler) -> None
     _demand(is_power_of_2, "its thinning is not a power of 2")
     kept = range(burn_in + thinning, parts.n_sweeps + 1, thinning)
     same = len(draws) == len(kept) and list(draws) == list(kept)
-    _demand(same and (len(kept) > 0 or parts.n_sweeps <= burn_in), "it lacks draws of its sweeps")
+    begins = parts.n_sweeps <= burn_in and thinning == 1
+    _demand(same and (len(kept) > 0 or begins), "it lacks draws of its sweeps")
     template = sampler.draw(run.chains[0].state)
     for each in draws.values():
         alike = len(each) == len(run.chains) and all(_are_alike(draw, template) for draw in each)
