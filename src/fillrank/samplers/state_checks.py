@@ -1,8 +1,8 @@
 """Whether a state that was read from a file is one that a chain can go on from.
 
 All numbers are known to be finite already. What the model says of a state is demanded of it; other
-bounds are far beyond what occurs in standard units. Within them products and squares stay in the range of
-single precision, and rejection samplers end soon.
+bounds are far beyond what occurs in standard units. Within them products and squares stay in the
+range of single precision, and rejection samplers end soon.
 """
 
 from collections.abc import Sequence
