@@ -37,6 +37,28 @@ def _may_stop_early():
         yield
 
 
+@pytest.mark.parametrize("effects", ["mean", None])
+def test_hasi_takes_the_variance_of_the_values_for_that_of_the_noise(effects):
+    """On a full table the formula of the docstring can be solved for each singular value."""
+    X = 3.0 + 20.0 * np.random.default_rng(0).normal(size=(30, 20))
+    penalty, beta = 60.0, 400.0
+    model = quick(fr.HASI, penalty=penalty, beta=beta, effects=effects, tolerance=1e-9).fit(X)
+    centred = X - X.mean() if effects == "mean" else X
+    v = np.mean(centred**2)
+    y = np.linalg.svd(centred, compute_uv=False)[: model.rank_]
+    s = model.singular_values_
+    assert 0 < model.rank_ < 20
+    np.testing.assert_allclose(s, y - (penalty * beta + v) / (beta + s), rtol=1e-6)
+    value = 0.5 * np.sum((centred - _signal(model, X)) ** 2)
+    value += (penalty * beta + v) * np.sum(np.log1p(s / beta))
+    assert model.history_["objective"][-1] == pytest.approx(value, rel=1e-6)
+
+
+def _signal(model, X):
+    rows, columns = np.arange(X.shape[0]), np.arange(X.shape[1])
+    return model.predict_block(rows, columns) - (X.mean() if model.effects == "mean" else 0.0)
+
+
 # predict(X) gives a matrix, and these two checks want one number per row.
 
 

@@ -13,10 +13,17 @@ from fillrank.solvers.soft_impute import soft_impute
 class HASI(AdaptiveCompleter):
     """Hierarchical adaptive soft impute (Todeschini, Caron, Chavent 2013).
 
-    Large singular values are shrunk less than small ones: each has an exponential prior whose rate
-    is gamma distributed, with mean ``penalty`` and shape ``penalty * beta``. As beta grows this
-    becomes SoftImpute, and ``beta_`` is inf if that was best. The other parameters and the attributes
-    are those of `SpectralCompleter`.
+    Large singular values are shrunk less than small ones. HASI assumes a known noise variance. Here it
+    is 1 in standard units, which is v = Var(x), the variance of the observed values (their mean square
+    if ``effects=None``), in the units of the table. Each singular value has an exponential prior
+    whose rate is gamma distributed, with mean ``penalty / v`` and shape ``penalty * beta / v``. With the
+    rates integrated out, the fit minimises ::
+
+        1/2 ||P_Omega(X - Z)||^2 + (penalty * beta + v) sum_k log(1 + s_k(Z) / beta)
+
+    so that a singular value s is shrunk by ``(penalty * beta + v) / (beta + s)``. As beta grows this
+    becomes SoftImpute, and ``beta_`` is inf if that was best. The other parameters and the
+    attributes are those of `SpectralCompleter`.
 
     Parameters
     ----------

@@ -1,13 +1,17 @@
 r"""HASI: hierarchical adaptive SoftImpute (Todeschini, Caron and Chavent 2013).
 
-Noise N(0, 1); the singular values of Z have d_k ~ Exp(gamma_k) with gamma_k ~ Gamma(a, b). With gamma
-integrated out the most probable Z minimises
+All of this is in standard units, in which the noise is taken to be N(0, 1). The singular values of Z
+have d_k ~ Exp(gamma_k) with gamma_k ~ Gamma(a, b). With gamma integrated out the most probable Z minimises
 
     F(Z) = 1/2 ||P_Omega(X - Z)||^2 + (a + 1) sum_k log(1 + s_k(Z) / b),
 
 a = penalty * beta and b = beta, so that the prior mean of gamma is the penalty and beta says how firmly
-it is held: beta = inf is SoftImpute. F is not convex. What is found is a stationary point, and which one
-depends on the start.
+it is held: beta = inf is SoftImpute. In the units of the table the variance of the noise is then that of
+the values, v = Var(x), and with penalty and beta in those units
+
+    v F(Z) = 1/2 ||P_Omega(X - Z)||^2 + (penalty * beta + v) sum_k log(1 + s_k(Z) / beta).
+
+F is not convex. What is found is a stationary point, and which one depends on the start.
 """
 
 import math
