@@ -118,7 +118,7 @@ class _KernelLocator:
 
     @classmethod
     def from_function(cls, py_func: Callable, py_file: str) -> Any:
-        folder = _folder()
+        folder = None if numba.config.CACHE_DIR else _folder()
         return None if folder is None else cls(folder, py_func, py_file)
 
     def ensure_cache_path(self) -> None:
@@ -135,13 +135,16 @@ class _KernelLocator:
 
 
 class _Places(caching.CompileResultCacheImpl):
-    """Where a function may be kept."""
+    """Where a function may be kept: in our folder, or where numba would keep it."""
 
-    # numba's other place, its own cache folder, is a folder "~" here if the user has no home.
+    # numba's own cache folder is left out: for a user without a home it is a folder named "~" here.
     _locator_classes = (
-        caching.UserProvidedCacheLocator,
         _KernelLocator,
-        caching.InTreeCacheLocator,
+        *(
+            place
+            for place in caching.CompileResultCacheImpl._locator_classes
+            if "UserWide" not in place.__name__
+        ),
     )
 
 

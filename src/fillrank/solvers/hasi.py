@@ -1,7 +1,8 @@
 r"""HASI: hierarchical adaptive SoftImpute (Todeschini, Caron and Chavent 2013).
 
 All of this is in standard units, in which the noise is taken to be N(0, 1). The singular values of Z
-have d_k ~ Exp(gamma_k) with gamma_k ~ Gamma(a, b). With gamma integrated out the most probable Z minimises
+have d_k ~ Exp(gamma_k) with gamma_k ~ Gamma(a, b). With gamma integrated out the most probable Z
+minimises
 
     F(Z) = 1/2 ||P_Omega(X - Z)||^2 + (a + 1) sum_k log(1 + s_k(Z) / b),
 
