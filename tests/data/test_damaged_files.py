@@ -257,3 +257,32 @@ def test_an_array_of_another_kind_in_an_archive(tmp_path):
         archive.writestr("notes.txt", b"hello")
     with pytest.raises(ReadError, match=r"must hold .npy arrays alone; it has 'notes.txt'"):
         read(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_unsigned_pointers_that_descend(dtype, tmp_path):
+    pointers = np.array([0, 2, 1, 3], dtype=dtype)
+    for kind in ("csr", "bsr"):
+        path = sparse_npz(tmp_path / "x.npz", indptr=pointers, kind=kind)
+        with pytest.raises(FillrankError, match=r"x.npz"):
+            read(path)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_names_that_are_no_text(order, tmp_path):
+    names = np.array(["tea", "milk"], dtype=f"{order}U4")
+    arrays = {"rows": np.array([1, 2]), "columns": names, "values": np.ones(2)}
+    np.savez(tmp_path / "x.npz", **arrays)
+    assert read(tmp_path / "x.npz").column_labels.tolist() == ["tea", "milk"]
+    names.view(f"{order}u4")[1] = 0x110000
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(ReadError, match="some of it is no character"):
+        read(tmp_path / "x.npz")
+
+
+def test_records_are_no_numbers(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((2, 2), dtype=[("a", float)]))
+    with pytest.raises(
+        InputError, match=r"x.npy: arrays must hold real numbers, or names; got dtype"
+    ):
+        read(tmp_path / "x.npy")

@@ -23,6 +23,7 @@ RESULTS = ("accepted", "refused", *DEFECTS)
 SECONDS = 5.0  # of CPU time that an input may take
 PATIENCE = 24  # on a busy machine an input may wait so many times longer
 START_SECONDS = 600.0  # compilation included
+END_SECONDS = 60.0
 INPUTS_PER_PROCESS = 1000
 _SHOWN = 2000  # characters of what a process has said before it died
 
@@ -148,7 +149,7 @@ class Reader:
             return None
         if line := self._process.stdout.readline():
             return dict(json.loads(line))
-        code = self._process.wait()
+        code = self._process.wait(timeout=END_SECONDS)
         reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         self._log.seek(0)
         return {"result": "dead", "words": f"{reason}\n{self._log.read()[-_SHOWN:]}"}
@@ -159,7 +160,7 @@ class Reader:
             return
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._process.wait(timeout=END_SECONDS)
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             with suppress(BrokenPipeError):

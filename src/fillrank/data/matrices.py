@@ -89,7 +89,7 @@ def _check_compressed(X: Any) -> None:
     sound = (
         pointers.size == n_major // height + 1
         and pointers[0] == 0
-        and (np.diff(pointers) >= 0).all()
+        and (pointers[1:] >= pointers[:-1]).all()  # differences of unsigned numbers would wrap
         and pointers[-1] <= min(len(indices), len(X.data))
     )
     if not sound:

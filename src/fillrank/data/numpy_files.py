@@ -4,6 +4,7 @@ Nothing here unpickles: a file can hold data, never code.
 """
 
 import math
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ _SPARSE = {
     "dia": ("offsets",),
 }
 _ZIP_MAGIC = b"PK"
+_KINDS = "biufcSUmM"  # all of numpy's but for records and objects
 
 
 def load_array(path: Path) -> np.ndarray:
@@ -71,6 +73,8 @@ def _read_array(file: Any, n_bytes: int, source: str) -> np.ndarray:
         raise ReadError(
             f"{source} holds Python objects, which are not read: they could run anything. Save numbers."
         )
+    if dtype.kind not in _KINDS:
+        raise InputError(f"arrays must hold real numbers, or names; got dtype {dtype}.")
     size = math.prod(shape) * dtype.itemsize
     left = n_bytes - file.tell()
     if min(shape, default=1) < 0 or size > left:
@@ -80,6 +84,10 @@ def _read_array(file: Any, n_bytes: int, source: str) -> np.ndarray:
         )
     check_room(size, f"an array of shape {shape}", "Save a part of it.")
     flat = np.frombuffer(file.read(size), dtype=dtype)
+    if dtype.kind == "U" and flat.size and flat.view(dtype.byteorder + "u4").max() > sys.maxunicode:
+        raise ReadError(
+            f"{source} is damaged: it should hold text, and some of it is no character."
+        )
     return flat.reshape(shape[::-1]).T if is_fortran else flat.reshape(shape)
 
 
