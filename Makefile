@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo docs test test-slow test-browser trust-quick lint bench clean
+.PHONY: setup demo docs test test-slow test-lowest test-browser trust-quick lint bench clean
 
 setup: .venv/installed
 
@@ -20,13 +20,24 @@ docs: setup
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
 # There is a test process for each core: more threads of linear algebra would wait for each other.
-test test-slow: export OPENBLAS_NUM_THREADS = 1
+test test-slow test-lowest: export OPENBLAS_NUM_THREADS = 1
 
 test: setup
 	$(BIN)/python -m pytest -m "not slow" -n 2
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -n 2
+
+# The lowest versions that pyproject.toml allows of what the project itself names.
+test-lowest: .venv-lowest/installed
+	.venv-lowest/bin/python -m pytest -m "not slow" -n 2
+
+.venv-lowest/installed: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python \
+	  --resolution lowest-direct --editable ".[dev]"
+	@touch $@
 
 # Chromium and its driver belong to the system: they are installed only where they are not there.
 test-browser: setup
@@ -83,4 +94,4 @@ lint: setup
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf .venv demo-output build dist
+	rm -rf .venv .venv-lowest demo-output build dist

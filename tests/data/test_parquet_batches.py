@@ -160,9 +160,10 @@ def test_batches_need_not_be_those_of_the_file(tmp_path):
 def test_names_with_points_and_brackets(tmp_path):
     path = tmp_path / "t[1].parquet"
     table = {"user.id": [1, 2, 3, 4], "item[a]": [1, 2, 3, 4], "^rating.*$": [1, 2, 3, 4]}
-    pl.DataFrame(table).write_parquet(path)
+    pl.DataFrame({**table, "rating 2": [5, 6, 7, 8]}).write_parquet(path)
     got = check_alike(path, layout="long")
     assert got.origin[2:5] == tuple(table)
+    assert got.values.tolist() == [1, 2, 3, 4]
 
 
 def test_dates_keep_their_unit(tmp_path):
@@ -173,10 +174,14 @@ def test_dates_keep_their_unit(tmp_path):
     assert check_alike(tmp_path / "t.parquet").row_labels.dtype == "M8[D]"
 
 
-def test_columns_of_one_name_are_refused(tmp_path):
+def test_columns_of_one_name_are_refused(tmp_path, library):
     arrays = [pa.array([1, 2])] * 5
     names = ["user", "item", "rating", "rest", "rest"]
     pq.write_table(pa.Table.from_arrays(arrays, names), tmp_path / "t.parquet")
+    if library == "polars" and tuple(map(int, pl.__version__.split(".")[:2])) < (1, 42):
+        pytest.skip(
+            "without pyarrow: this polars takes the first column of a name, and says nothing"
+        )
     with pytest.raises((InputError, ReadError), match=r"(?s)t\.parquet.*rest"):
         read(tmp_path / "t.parquet")
 

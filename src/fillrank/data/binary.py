@@ -3,6 +3,7 @@
 Nothing here unpickles: a file can hold data, never code.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
@@ -117,7 +118,8 @@ def _by_polars(path: Path) -> ParquetTable:
     n_lines = table.select(polars.len()).collect().item()
 
     def batches(name: str) -> Iterator[nw.Series[Any]]:
-        column = table.select(polars.selectors.by_name(name))  # col() would take patterns
+        # Names may be patterns, for selectors too in some versions: this one fits the name alone.
+        column = table.select(polars.col(f"^{re.escape(name)}$"))
         for lines in blocks(n_lines, LINES_AT_ONCE):
             part = column.slice(lines.start, LINES_AT_ONCE)
             batch = _column(_foreign(path, "Parquet", part.collect))
