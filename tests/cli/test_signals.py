@@ -76,7 +76,7 @@ def wait_for(process, word):
 def end(process, number):
     """Send the signal, and give the exit code and all that is still said."""
     process.send_signal(number)
-    said, _ = process.communicate()
+    said, _ = process.communicate(timeout=LIMIT)
     return process.returncode, said.decode()
 
 

@@ -14,7 +14,7 @@ from fillrank.data import cache_folder
 from fillrank.data.kernel_cache import PACKAGE
 from fillrank.errors import OutputError
 
-LIMIT = 300  # seconds, for what takes some: compiling on a busy machine
+LIMIT = 240  # seconds, for what takes some: compiling on a busy machine
 NO_FOLDER = "/dev/null/none"  # below a file, so that not even root can write there
 TWO_FITS = """
 import numpy as np

@@ -56,7 +56,7 @@ def read_parquet(path: Path) -> Any:
     if _parquet_library(path) == "polars":
         import polars
 
-        return _foreign(path, "Parquet", lambda: polars.read_parquet(path, glob=False))
+        return _foreign(path, "Parquet", lambda: _sound(polars.read_parquet(path, glob=False)))
     import pyarrow.parquet
 
     return _foreign(path, "Parquet", lambda: _frame(pyarrow.parquet.ParquetFile(path).read()))
@@ -122,13 +122,26 @@ def _by_polars(path: Path) -> ParquetTable:
         column = table.select(polars.col(f"^{re.escape(name)}$"))
         for lines in blocks(n_lines, LINES_AT_ONCE):
             part = column.slice(lines.start, LINES_AT_ONCE)
-            batch = _column(_foreign(path, "Parquet", part.collect))
+            batch = _column(_foreign(path, "Parquet", partial(_collected, part)))
             if not len(batch):  # there are fewer lines than the file says: so to its end
                 return
             yield batch
 
     names = table.collect_schema().names()
     return ParquetTable(names, n_lines, nw.Implementation.POLARS, batches)
+
+
+def _collected(part: Any) -> Any:
+    return _sound(part.collect())
+
+
+def _sound(frame: Any) -> Any:
+    """A data frame of polars, if its text can be had: some versions panic at damaged text only then."""
+    import polars
+
+    for column in frame.select(polars.selectors.string()):
+        column.to_numpy()
+    return frame
 
 
 def _by_pyarrow(path: Path) -> ParquetTable:
