@@ -221,32 +221,42 @@ EFFECT_CASES = {
 
 
 def effect_draws(n=4000):
-    """The mean given the effects and the old variance, then the variance given the new mean."""
+    """The mean given the effects and the old variance; then the variance."""
     key, p_values = chain_key(14, 0), {}
     for name, (effects, law) in EFFECT_CASES.items():
         deviation = effects - law.mean
         total, square = float(deviation.sum()), float(np.sum(deviation**2))
-        drawn = np.array(
-            [
-                gasr._draw_effect(
-                    Address(key, t, streams.ROW_SCALARS), *law, effects.size, total, square
-                )
-                for t in range(n)
-            ]
-        )
-        prior = (gasr._EFFECT_SHAPE, gasr._EFFECT_RATE)
+        means = [
+            gasr._draw_effect(
+                Address(key, t, streams.ROW_SCALARS), *law, effects.size, total, square
+            )[0]
+            for t in range(n)
+        ]
         sd = math.sqrt(law.variance / effects.size)
-        means = effects.mean() + 12.0 * sd * np.linspace(-1, 1, 2001)
-        density = log_effects(effects, means, np.full(means.size, law.variance), *prior)
-        p_values[f"mean, {name}"] = ks_uniform(places_in_law(drawn[:, 0], means, density))
-
-        low, high = np.log(drawn[:, 1].min()) - 3.0, np.log(drawn[:, 1].max()) + 6.0
-        logs = np.linspace(low, high, 801)
-        means = np.broadcast_to(drawn[:1000, :1], (1000, logs.size))
-        density = log_effects(effects, means, np.exp(logs), *prior) + logs
-        places = places_in_law(np.log(drawn[:1000, 1]), logs, density)
-        p_values[f"variance, {name}"] = ks_uniform(places)
+        grid = effects.mean() + 12.0 * sd * np.linspace(-1, 1, 2001)
+        variances = np.full(grid.size, law.variance)
+        density = log_effects(effects, grid, variances, gasr._PRIOR_SCALE)
+        p_values[f"mean, {name}"] = ks_uniform(places_in_law(means, grid, density))
+        p_values[f"variance, {name}"] = _variance_draws(effects, key, n)
     return p_values
+
+
+def _variance_draws(deviations, key, n):
+    """The p-value of one step from variances that have the right law already: it must leave it."""
+    square = float(np.sum(deviations**2))
+    typical = math.log(square / deviations.size)
+    logs = typical + np.linspace(-8.0, 30.0, 8001)
+    zeros, variances = np.zeros(logs.size), np.exp(logs)
+    prior = log_effects(deviations, zeros, variances, gasr._PRIOR_SCALE)
+    density = prior + logs  # that of the mean, at 0, is a constant
+    rng = np.random.default_rng(16)
+    cdf = places_in_law(logs, logs, density)
+    before = np.exp(np.interp(rng.random(n), cdf, logs))
+    after = [
+        gasr._draw_noise(Address(key, t, streams.NOISE), before[t], deviations.size, square)
+        for t in range(n)
+    ]
+    return ks_uniform(places_in_law(np.log(after), logs, density))
 
 
 def effect_coefficients(n=500):

@@ -8,6 +8,7 @@ standard errors need no estimate of autocorrelation. (A sweep that fails to move
 caught by this, but elsewhere.)
 """
 
+import sys
 from functools import cache
 
 import numpy as np
@@ -27,16 +28,19 @@ def _mean(y):
     return y.reshape(y.shape[0], -1).mean(axis=1)
 
 
-def _effect_statistics(name, effects, law):
+def _effect_statistics(name, effects, law, counts):
+    """``counts`` are the numbers of entries behind each effect."""
     mean, variance = law[:, 0], law[:, 1]
     score = (effects - mean[:, None]) / np.sqrt(variance)[:, None]
     return {
         f"log variance of {name}": np.log(variance),
         f"mean of {name}": mean,
         f"square of the mean of {name}": mean**2,
+        f"variance of {name}": _bounded(variance),
         f"{name}": _mean(score),
         f"{name}, squared": _mean(score**2),
         f"{name}, averaged, squared": effects.shape[1] * _mean(score) ** 2,
+        f"{name} of fewest entries": _bounded(score[:, np.argmin(counts)] ** 2),
     }
 
 
@@ -49,9 +53,10 @@ def statistics_of(draws, table, model):
     place_d = np.exp(-gamma * d)
     Z = np.einsum("tik,tk,tjk->tij", U, d, V)
     signal = signal_at(table, U, V, d, draws.alpha, draws.beta)
-    scale = np.sqrt(model.noise_variance)
+    scale = np.sqrt(draws.noise_variance)[:, None]
     e = (draws.x - signal) / scale
     low_rank = Z[:, table.i, table.j] / scale
+    relative = _bounded(Z / scale[:, :, None])
     q = min(m, n)
     out = {
         "d": _mean(_bounded(d)),
@@ -75,8 +80,8 @@ def statistics_of(draws, table, model):
         "u of the empty row": _mean(U[:, np.argmin(table.mask.sum(axis=1))] ** 2),
         "v of the last column": _mean(V[:, -1] ** 2),
         "u with v": _mean(U[:, :q] * V[:, :q]),
-        "z": _mean(_bounded(Z / scale)),
-        "z, size": _mean(np.abs(_bounded(Z / scale))),
+        "z": _mean(relative),
+        "z, size": _mean(np.abs(relative)),
         "x": _mean(np.tanh(draws.x)),
         "x, size": _mean(np.abs(_bounded(draws.x))),
         "noise": _mean(e),
@@ -88,20 +93,24 @@ def statistics_of(draws, table, model):
         out["v with v"] = np.einsum("tj,tj->t", V[:, :, 0], V[:, :, 1])
         out["angles, squared"] = out["u with u"] ** 2 + out["v with v"] ** 2
         out["product of angles"] = out["u with u"] * out["v with v"]
-    if model.effect_prior is not None:
-        out |= _effect_statistics("row effects", draws.alpha, draws.row_effect)
-        out |= _effect_statistics("column effects", draws.beta, draws.column_effect)
+    if model.noise_variance is None:
+        out["log noise variance"] = np.log(draws.noise_variance)
+        out["noise variance"] = _bounded(draws.noise_variance)
+    if model.has_effects:
+        rows, columns = table.mask.sum(axis=1), table.mask.sum(axis=0)
+        out |= _effect_statistics("row effects", draws.alpha, draws.row_effect, rows)
+        out |= _effect_statistics("column effects", draws.beta, draws.column_effect, columns)
     return out
 
 
 def _one_chain(sweep, state, table, frame, rng, length, links):
     """Alternate data and sweeps, and append (parameters, data) after each sweep to ``links``."""
     r = state.d.size
-    noise = np.sqrt(state.noise_variance) * rng.standard_normal((length, table.n_entries))
+    noise = rng.standard_normal((length, table.n_entries))
     for t in range(length):
         alpha, beta = state.left[:, r], state.right[:, r + 1]
         signal = signal_at(table, state.left[:, :r], state.right[:, :r], state.d, alpha, beta)
-        x = signal + noise[t]
+        x = signal + np.sqrt(state.noise_variance) * noise[t]
         state, _ = sweep(state, table.data(x), frame)
         links.append((state, x))
     return state.sweep
@@ -117,6 +126,7 @@ def _stack(links):
         np.stack([s.d for s in states]), np.stack([s.gamma for s in states]),
         left[:, :, r], right[:, :, r + 1],
         np.array([s.row_effect for s in states]), np.array([s.column_effect for s in states]),
+        np.array([s.noise_variance for s in states]),
         np.stack([x for _, x in links]),
     )  # fmt: skip
 
@@ -136,7 +146,8 @@ def geweke_scores(sweep, table, r, model, options, *, n_chains, length, seed=0):
     The first half of the chains draws afresh, the other half carries its draws beyond their means.
     """
     rng = np.random.default_rng([seed, 1])
-    frame = frame_of(options, seed, relaxed_from=n_chains * length // 2)
+    noise_from = 0 if model.noise_variance is None else sys.maxsize
+    frame = frame_of(options, seed, relaxed_from=n_chains * length // 2, noise_from=noise_from)
     starts = prior_draws(rng, n_chains, table, r, model)
     links, number = [], 0
     for c in range(n_chains):

@@ -28,8 +28,14 @@ def log_joint(x, table, U, V, d, gamma, a, b, noise_variance, alpha=None, beta=N
     return likelihood + scales + rates + _in_ball(U) + _in_ball(V)
 
 
-def log_effects(effects, mean, variance, shape, rate):
-    """log p(effects, mean, variance): N(mean, variance), N(0, 1) and InverseGamma(shape, rate)."""
+def log_variance(variance, scale):
+    """log p(variance) of a half-Cauchy standard deviation."""
+    sd = np.sqrt(variance)
+    return stats.halfcauchy.logpdf(sd, scale=scale) - np.log(2.0 * sd)
+
+
+def log_effects(effects, mean, variance, scale):
+    """log p(effects, mean, variance): N(mean, variance), N(0, S^2) and a half-Cauchy(0, S) sd."""
     given = stats.norm.logpdf(effects, np.expand_dims(mean, -1), np.sqrt(variance)[..., None])
-    hyper = stats.norm.logpdf(mean) + stats.invgamma.logpdf(variance, shape, scale=rate)
+    hyper = stats.norm.logpdf(mean, scale=scale) + log_variance(variance, scale)
     return given.sum(axis=-1) + hyper

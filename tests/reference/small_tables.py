@@ -79,9 +79,9 @@ def make_state(
     )  # fmt: skip
 
 
-def frame_of(options=PLAIN, seed=0, workers=None, relaxed_from=sys.maxsize):
+def frame_of(options=PLAIN, seed=0, workers=None, relaxed_from=sys.maxsize, noise_from=sys.maxsize):
     """What stays fixed over a chain, on one thread."""
-    return Frame(options, chain_key(seed, 0), workers or Workers(1), relaxed_from)
+    return Frame(options, chain_key(seed, 0), workers or Workers(1), relaxed_from, noise_from)
 
 
 def random_state(rng, shape, r, dtype=np.float64, **parameters):

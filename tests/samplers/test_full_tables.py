@@ -130,7 +130,6 @@ def test_geweke_of_gasr(monkeypatch):
 @pytest.mark.usefixtures("small_tiles")
 def test_geweke_of_gasr_with_effects(monkeypatch, way):
     monkeypatch.setattr(kernel, "_FEW_LEFT", way)
-    geweke_cases.use_proper_effect_prior(monkeypatch)
     _assert_no_alarm(geweke_cases.mixture_with_effects(n_chains=300, length=20, full=True))
 
 
@@ -143,8 +142,7 @@ def test_geweke_of_bpmf(monkeypatch, way):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_tiles")
-def test_geweke_of_gasr_with_effects_long_chains(monkeypatch):
-    geweke_cases.use_proper_effect_prior(monkeypatch)
+def test_geweke_of_gasr_with_effects_long_chains():
     _assert_no_alarm(geweke_cases.mixture_with_effects(400, 300, seed=1, full=True))
 
 
@@ -213,7 +211,6 @@ def _parametrize(bugs, every_time):
 def test_geweke_catches_in_gasr(monkeypatch, name):
     plant(monkeypatch, kernel, *GASR_BUGS[name])
     monkeypatch.setattr(kernel, "_FEW_LEFT", BY_RESIDUALS if "residuals" in name else BY_DIFFERENCE)
-    geweke_cases.use_proper_effect_prior(monkeypatch)
     scores = geweke_cases.mixture_with_effects(n_chains=200, length=15, full=True)
     assert worst(scores)[1] > _CLEAR_SCORE, worst(scores)
 

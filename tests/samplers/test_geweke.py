@@ -1,4 +1,4 @@
-"""Geweke's joint test of both samplers, with a, b and sigma^2 fixed and centres off.
+"""Geweke's joint test of both samplers, with a and b fixed and centres off.
 
 (The centres' flat prior is improper: there is nothing to draw data from. Their conditionals are
 tested in test_gasr_conditionals.py.)
@@ -25,13 +25,11 @@ def test_published_sampler():
 
 
 def test_mixture_sampler_with_effects():
-    prior = geweke_cases.PACKAGE_PRIOR
-    _assert_no_alarm(geweke_cases.mixture_with_effects(400, 25, prior))
-
-
-def test_mixture_sampler_with_effects_of_ordinary_size(monkeypatch):
-    geweke_cases.use_proper_effect_prior(monkeypatch)
     _assert_no_alarm(geweke_cases.mixture_with_effects(n_chains=400, length=25))
+
+
+def test_mixture_sampler_with_sampled_noise():
+    _assert_no_alarm(geweke_cases.mixture_with_sampled_noise(n_chains=400, length=25))
 
 
 @pytest.mark.slow
@@ -45,6 +43,10 @@ def test_published_sampler_long_chains():
 
 
 @pytest.mark.slow
-def test_mixture_sampler_with_effects_long_chains(monkeypatch):
-    geweke_cases.use_proper_effect_prior(monkeypatch)
+def test_mixture_sampler_with_effects_long_chains():
     _assert_no_alarm(geweke_cases.mixture_with_effects(n_chains=400, length=300, seed=1))
+
+
+@pytest.mark.slow
+def test_mixture_sampler_with_sampled_noise_long_chains():
+    _assert_no_alarm(geweke_cases.mixture_with_sampled_noise(n_chains=400, length=300, seed=1))

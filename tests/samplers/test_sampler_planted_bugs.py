@@ -67,6 +67,10 @@ def _d(old, new):
     return Bug(gasr, "draw_d", old, new, users=("_draw_ds",))
 
 
+def _variance(old, new):
+    return Bug(gasr, "draw_variance", old, new, users=("_draw_effect", "_draw_noise"))
+
+
 def _parametrize(bugs, every_time):
     """Run the bugs named in ``every_time`` always, the others among the slow tests."""
     assert set(every_time) <= set(bugs)
@@ -147,8 +151,9 @@ def test_geweke_catches_in_the_mixture_sampler(monkeypatch, bug):
 
 
 EFFECTS = {
-    "degrees of freedom": Bug(gasr, "_draw_effect", "0.5 * n, rate", "0.5 * (n - 1), rate"),
-    "square about the old mean": Bug(gasr, "_draw_effect", "0.5 * about_new", "0.5 * square"),
+    "degrees of freedom": _variance("0.5 * (n + 1)", "0.5 * n"),
+    "a prior of another scale": _variance("1.0 / _PRIOR_SCALE**2", "1.0"),
+    "square about the old mean": Bug(gasr, "_draw_effect", "n, about_new)", "n, square)"),
     "sd for variance": Bug(
         gasr, "_prior", "1.0 / side.effect.variance", "side.effect.variance ** -0.5"
     ),
@@ -162,8 +167,23 @@ EFFECTS = {
 @_parametrize(EFFECTS, ["degrees of freedom", "sd for variance"])
 def test_geweke_catches_in_the_effects(monkeypatch, bug):
     _plant(monkeypatch, bug)
-    geweke_cases.use_proper_effect_prior(monkeypatch)
     _assert_clear_score(geweke_cases.mixture_with_effects(n_chains=300, length=20))
+
+
+NOISE = {
+    "noise of too few entries": Bug(gasr, "sweep", "data.n_entries, square)", "r, square)"),
+    "noise without half of the squares": _variance("0.5 * square", "square"),
+    "noise drawn with the scalars of the rows": Bug(
+        gasr, "sweep", "streams.NOISE", "streams.ROW_SCALARS"
+    ),
+    "degrees of freedom": _variance("0.5 * (n + 1)", "0.5 * n"),
+}
+
+
+@_parametrize(NOISE, ["noise of too few entries"])
+def test_geweke_catches_in_the_noise(monkeypatch, bug):
+    _plant(monkeypatch, bug)
+    _assert_clear_score(geweke_cases.mixture_with_sampled_noise(n_chains=300, length=20))
 
 
 PUBLISHED = {
@@ -247,11 +267,12 @@ def test_brute_force_catches_a_wrong_prior_precision(monkeypatch):
 
 
 EFFECT_LAWS = {
-    "no prior of the mean": Bug(gasr, "_draw_effect", "1.0 + n / variance", "n / variance"),
-    "degrees of freedom": Bug(gasr, "_draw_effect", "0.5 * n, rate", "0.5 * (n - 1), rate"),
-    "no prior of the variance": Bug(
-        gasr, "_draw_effect", "_EFFECT_RATE + 0.5 * about_new", "0.5 * about_new"
+    "no prior of the mean": Bug(
+        gasr, "_draw_effect", "1.0 / _PRIOR_SCALE**2 + n / variance", "n / variance"
     ),
+    "degrees of freedom": _variance("0.5 * (n + 1)", "0.5 * n"),
+    "no prior of the variance": _variance("inverse_xi + 0.5 * square", "0.5 * square"),
+    "the auxiliary without the old variance": _variance("+ 1.0 / variance", "+ 1.0"),
 }
 
 

@@ -9,9 +9,13 @@ regularization", AAAI 2016), with two additions that can be switched off, effect
     u_k &\sim \text{uniform on the unit ball of } R^m, \qquad
     v_k \sim \text{uniform on the unit ball of } R^n \\
     d_k &\sim \text{Exponential(rate } \gamma_k), \qquad \gamma_k \sim \text{Gamma}(a, \text{rate } b) \\
-    \alpha_i &\sim N(\bar\alpha, s_\alpha^2), \qquad \bar\alpha \sim N(0, 1), \qquad
-    s_\alpha^2 \sim \text{InverseGamma}(e_0, f_0), \quad \beta_j \text{ likewise} \\
+    \alpha_i &\sim N(\bar\alpha, s_\alpha^2), \qquad \bar\alpha \sim N(0, S^2), \qquad
+    s_\alpha \sim \text{half-Cauchy}(0, S), \quad \beta_j \text{ likewise} \\
     \sqrt{d_k} \mu_k, \; \sqrt{d_k} \nu_k &\sim \text{flat}
+
+with S = 2 standard deviations of the data. The noise level sigma is estimated by Monte Carlo EM
+(`hyperparameters`); in small tables, where it is not well known, it is then sampled as well, with
+sigma ~ half-Cauchy(0, S).
 
 The centres are flat on the scale that both sides share: were mu_k and nu_k themselves flat, the
 posterior would be improper at d_k = 0, and idle components would drift there. So (d, mu, nu) has a
@@ -53,6 +57,7 @@ from fillrank.kernels.remote import Remote
 from fillrank.kernels.sums import scaled, sums_about
 from fillrank.samplers.rows import draw_rows
 from fillrank.samplers.state import (
+    SMALLEST_NOISE,
     Data,
     Effect,
     Frame,
@@ -63,9 +68,9 @@ from fillrank.samplers.state import (
     relaxation,
 )
 
-# The prior of an effect's variance, InverseGamma(shape, rate), in units of the data's variance: weak
-# enough that a table without effects shrinks them away.
-_EFFECT_SHAPE, _EFFECT_RATE = 1.0, 1e-6
+# The scale S of the priors of the effects' means and of all standard deviations, in units of the data's
+# standard deviation. That unit is itself unknown in a table of few entries, so S is above 1.
+_PRIOR_SCALE = 2.0
 # Squared norms below this are taken as this: a component must be able to come back.
 _SMALLEST_SQUARE = 1e-30
 # Within the scalar draws of a side, which quantity a draw is for.
@@ -142,20 +147,38 @@ def _draw_normals(quantity, address, mean, sd):
     return out
 
 
+@njit
+def draw_variance(stream, variance, n, square):
+    """A step to a new variance v, given n normal variables of mean 0 with this sum of squares.
+
+    sqrt(v) ~ half-Cauchy(0, S), which is v | xi ~ InverseGamma(1/2, 1/xi) and
+    xi ~ InverseGamma(1/2, 1/S^2) (Wand, Ormerod, Padoan and Fruehwirth, Bayesian Analysis 6, 2011).
+    So 1/xi | v ~ Gamma(1, rate 1/S^2 + 1/v) and v | xi ~ InverseGamma((n + 1)/2, 1/xi + square/2).
+    """
+    inverse_xi = draw_gamma(stream, 1.0, 1.0 / _PRIOR_SCALE**2 + 1.0 / variance)
+    return (inverse_xi + 0.5 * square) / draw_gamma(stream, 0.5 * (n + 1), 1.0)
+
+
 @njit(cache=True)
 def _draw_effect(address, mean, variance, n, total, square):
     """(mean, variance) of the Gaussian behind n effects with sum and square about ``mean``.
 
-    The mean has prior N(0, 1), the variance InverseGamma(_EFFECT_SHAPE, _EFFECT_RATE).
+    The mean has prior N(0, S^2), the standard deviation half-Cauchy(0, S).
     """
     stream = start_stream(address.key, address.sweep, address.purpose)
     seek(stream, _EFFECT, 0)
-    precision = 1.0 + n / variance
+    precision = 1.0 / _PRIOR_SCALE**2 + n / variance
     new_mean = (n * mean + total) / variance / precision + normal(stream) / math.sqrt(precision)
     shift = new_mean - mean
     about_new = square - 2.0 * shift * total + n * shift * shift
-    rate = _EFFECT_RATE + 0.5 * about_new
-    return new_mean, 1.0 / draw_gamma(stream, _EFFECT_SHAPE + 0.5 * n, rate)
+    return new_mean, draw_variance(stream, variance, n, about_new)
+
+
+@njit(cache=True)
+def _draw_noise(address, variance, n, square):
+    """sigma^2 given n residuals with this sum of squares; sigma ~ half-Cauchy(0, S)."""
+    stream = start_stream(address.key, address.sweep, address.purpose)
+    return draw_variance(stream, variance, n, square)
 
 
 class Side(NamedTuple):
@@ -221,7 +244,7 @@ def _prior(side: Side, centre: np.ndarray, tau: np.ndarray) -> Prior:
 
 
 def sweep(state: State, data: Data | FullData | RemoteData, frame: Frame) -> tuple[State, Info]:
-    """One sweep: gamma, then the rows with d, then the columns with d."""
+    """One sweep: gamma, the rows with d, the columns with d, and sigma^2 if it is sampled."""
     r = state.d.size
     options = frame.options
     gamma = draw_rates(frame.key, state.sweep, state.d, state.a, state.b)
@@ -250,4 +273,8 @@ def sweep(state: State, data: Data | FullData | RemoteData, frame: Frame) -> tup
     )
     columns, d, square = _half_sweep(columns, state.left, data.columns, state, frame)
     state = state._replace(right=columns.own, nu=columns.centre, column_effect=columns.effect, d=d)
+    if state.sweep >= frame.noise_from:
+        where = Address(frame.key, state.sweep, streams.NOISE)
+        noise = _draw_noise(where, state.noise_variance, data.n_entries, square)
+        state = state._replace(noise_variance=max(noise, SMALLEST_NOISE))
     return state._replace(sweep=state.sweep + 1), Info(square, d)

@@ -1,6 +1,7 @@
 """What the samplers of GASR hold and share: the state of a chain and how it begins."""
 
 import math
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -163,13 +164,15 @@ class Info(NamedTuple):
 class Frame(NamedTuple):
     """What stays the same from sweep to sweep: the model's options, the chain's key, the threads.
 
-    From the sweep ``relaxed_from`` on, draws are carried beyond their means (`RELAXATION`).
+    From the sweep ``relaxed_from`` on, draws are carried beyond their means (`RELAXATION`); from the
+    sweep ``noise_from`` on, the noise variance is sampled, which is never by default.
     """
 
     options: Options
     key: np.uint64
     workers: Workers
     relaxed_from: int
+    noise_from: int = sys.maxsize
 
 
 class Start(NamedTuple):
