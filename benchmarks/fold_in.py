@@ -70,7 +70,7 @@ def _compare_synthetic(shape, n_given, seed, arguments):
     return _judge(
         truth[m + rows, columns],
         [model.predict(names, columns) for model, names in asked],
-        [model.predict_interval(names, columns, 0.9) for model, names in asked[:2]],
+        [model.predict_interval(names, columns, 0.9, "signal") for model, names in asked[:2]],
     )
 
 

@@ -86,7 +86,7 @@ def coverage(seeds):
             signal = truth[rows, columns]
             row = []
             for level in levels:
-                low, high = model.predict_interval(rows, columns, level)
+                low, high = model.predict_interval(rows, columns, level, "signal")
                 row.append(np.mean((low <= signal) & (signal <= high)))
             shares.append(row)
         text = " | ".join(f"{100 * share:.1f}" for share in np.mean(shares, axis=0))
@@ -110,7 +110,7 @@ def small(seeds):
             data, truth = fr.synthetic(m, n, q, 0.5, missing, random_state=seed)
             model = fr.GASR(n_sweeps=400, random_state=seed, progress=False).fit(data)
             rows, columns = np.divmod(np.arange(m * n), n)
-            low, high = model.predict_interval(rows, columns, 0.9)
+            low, high = model.predict_interval(rows, columns, 0.9, "signal")
             shares.append(np.mean((low <= truth.ravel()) & (truth.ravel() <= high)))
             noise.append(model.noise_variance_ / 0.25)
         each = ", ".join(f"{100 * share:.0f}" for share in sorted(shares))

@@ -30,7 +30,7 @@ def overview():
     filled = model.fit_transform(weather.read)
     station = int(np.argsort(np.isfinite(weather.read).sum(axis=1))[75])
     days = np.arange(20, 56)
-    low, high = model.predict_interval(station, days, level=0.9)
+    low, high = model.predict_interval(station, days, level=0.9, kind="signal")
 
     figure = Figure(figsize=(12, 3.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1.5])

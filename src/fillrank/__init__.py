@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from fillrank.data.readers import read
     from fillrank.data.synthetic import synthetic
     from fillrank.data.writers import write_parquet
-    from fillrank.errors import CacheWarning, ConvergenceWarning, FillrankError, UnitsWarning
+    from fillrank.errors import (
+        CacheWarning,
+        CheckpointWarning,
+        ConvergenceWarning,
+        FillrankError,
+        SmallTableWarning,
+        UnitsWarning,
+    )
     from fillrank.estimators.bpmf import BPMF
     from fillrank.estimators.gasr import GASR
     from fillrank.estimators.hasi import HASI
@@ -33,11 +40,13 @@ __all__ = [
     "IPM3F",
     "M3F",
     "CacheWarning",
+    "CheckpointWarning",
     "ConvergenceWarning",
     "EntryKFold",
     "FillrankError",
     "Observations",
     "RelaxedSpectral",
+    "SmallTableWarning",
     "SoftImpute",
     "SoftImputeALS",
     "UnitsWarning",
@@ -58,6 +67,7 @@ _MODULES = {"datasets": "fillrank.data.datasets", "plot": "fillrank.report.plot"
 _HOMES = {
     "BPMF": "fillrank.estimators.bpmf",
     "CacheWarning": "fillrank.errors",
+    "CheckpointWarning": "fillrank.errors",
     "ConvergenceWarning": "fillrank.errors",
     "EntryKFold": "fillrank.estimators.splits",
     "FillrankError": "fillrank.errors",
@@ -67,6 +77,7 @@ _HOMES = {
     "M3F": "fillrank.estimators.m3f",
     "Observations": "fillrank.data.observations",
     "RelaxedSpectral": "fillrank.estimators.relaxed_spectral",
+    "SmallTableWarning": "fillrank.errors",
     "SoftImpute": "fillrank.estimators.soft_impute",
     "SoftImputeALS": "fillrank.estimators.soft_impute_als",
     "UnitsWarning": "fillrank.errors",

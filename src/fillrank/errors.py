@@ -44,6 +44,10 @@ class UnitsWarning(UserWarning):
     """The columns of a table differ so much in size that one noise level cannot fit them all."""
 
 
+class SmallTableWarning(UserWarning):
+    """A table has too few entries for intervals that hold what they say."""
+
+
 class CheckpointWarning(UserWarning):
     """A run cannot be saved, or is resumed from an older checkpoint than the newest."""
 

@@ -63,7 +63,7 @@ def test_what_cannot_be_is_refused_before_the_table_is_read(fillrank, write_wide
         ("-o", "m.csv"): ["would look like a table", ".fillrank"],
         ("-o", "-"): ["not on standard output"],
         ("--method", "HASI", "--sweeps", "9"): ["--sweeps is for GASR and BPMF", "Leave it out"],
-        ("--method", "M3F", "--chains", "2"): ["--chains is for GASR and BPMF"],
+        ("--method", "M3F", "--chains", "3"): ["--chains is for GASR and BPMF"],
         ("--method", "M3F", "--checkpoint", "run"): ["--checkpoint is for GASR and BPMF"],
     }
     for arguments, words in refusals.items():
@@ -148,7 +148,7 @@ def test_what_is_said_to_be_saved_is_saved(fillrank, write_wide, tmp_path, monke
     def interrupted(*arguments, right=gasr.sweep):
         nonlocal count
         count += 1
-        return interrupt() if count > 3 else right(*arguments)
+        return interrupt() if count > 6 else right(*arguments)  # in the fourth sweep of two chains
 
     with monkeypatch.context() as patch:
         patch.setattr(gasr, "sweep", interrupted)

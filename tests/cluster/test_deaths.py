@@ -19,7 +19,7 @@ from fillrank.cluster.homes import Homes
 # New processes for every death, and waiting for what does not come.
 slow = pytest.mark.slow
 
-SHORT = {"n_sweeps": 8, "burn_in": 4, "random_state": 3, "progress": False}
+SHORT = {"n_sweeps": 8, "burn_in": 4, "n_chains": 1, "random_state": 3, "progress": False}
 
 
 @pytest.fixture(autouse=True)

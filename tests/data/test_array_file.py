@@ -155,7 +155,9 @@ def test_the_same_content_has_the_same_bytes_in_every_process(path):
     found = set()
     for seed in range(4):
         environment = os.environ | {"PYTHONHASHSEED": str(seed)}
-        subprocess.run([sys.executable, "-c", SAVED, path], env=environment, check=True)
+        subprocess.run(
+            [sys.executable, "-c", SAVED, path], env=environment, check=True, timeout=LIMIT
+        )
         found.add(path.read_bytes())
     assert len(found) == 1
 

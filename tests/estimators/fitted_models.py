@@ -9,10 +9,10 @@ from quick_fits import NAN, table
 import fillrank as fr
 
 SETTINGS = {"n_threads": 1, "random_state": 0, "progress": False}
-SAMPLED = {"n_sweeps": 30, "max_rank": 3} | SETTINGS
+SAMPLED = {"n_sweeps": 30, "n_chains": 1, "max_rank": 3} | SETTINGS
 MARGIN = {"penalty": 1.0, "max_rank": 3, "max_iterations": 20} | SETTINGS
 METHODS = {
-    "GASR": lambda: fr.GASR(n_chains=2, **SAMPLED),
+    "GASR": lambda: fr.GASR(**SAMPLED | {"n_chains": 2}),
     "GASR as published": lambda: fr.GASR.as_published(**SAMPLED),
     "GASR float64": lambda: fr.GASR(dtype="float64", **SAMPLED),
     "BPMF": lambda: fr.BPMF(**SAMPLED),

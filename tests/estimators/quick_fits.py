@@ -5,7 +5,7 @@ import numpy as np
 import fillrank as fr
 
 NAN = np.nan
-SHORT = {"n_sweeps": 20, "progress": False, "n_threads": 1, "random_state": 0}
+SHORT = {"n_sweeps": 20, "n_chains": 1, "progress": False, "n_threads": 1, "random_state": 0}
 
 
 def quick(**changes):

@@ -36,7 +36,7 @@ def test_finds_the_signal_with_honest_intervals(row_draws, start):
     error = model.predict(rows, columns) - truth.ravel()
     oracle = 0.5 * np.sqrt(2 * (80 + 60 - 2) / len(data))
     assert np.sqrt(np.mean(error**2)) < 1.3 * oracle
-    low, high = model.predict_interval(rows, columns)
+    low, high = model.predict_interval(rows, columns, kind="signal")
     assert 0.86 < np.mean((low < truth.ravel()) & (truth.ravel() < high)) < 0.96
     assert model.noise_variance_ == pytest.approx(0.25, rel=0.1)
     assert model.rank_ == 2

@@ -351,7 +351,7 @@ def test_some_columns_come_back_as_all(named):
 @DRAWING
 def test_a_row_without_entries_is_as_unsure_as_one_can_be(name):
     X = new_rows(name)
-    low, high = fitted(name).fold_in(X).predict_interval(*all_cells((3, 12)))
+    low, high = fitted(name).fold_in(X).predict_interval(*all_cells((3, 12)), kind="signal")
     width = (high - low).reshape(3, 12)
     assert (width[2] > 1.5 * width[0]).all()
     spread = block_of(fitted(name)).std(axis=0)
@@ -361,7 +361,7 @@ def test_a_row_without_entries_is_as_unsure_as_one_can_be(name):
 def test_observations_of_new_rows_vary_more(named, strangers):
     new = named.fold_in(strangers)
     cells = np.repeat(np.arange(5), 8), NAMES * 5
-    low, high = new.predict_interval(*cells)
+    low, high = new.predict_interval(*cells, kind="signal")
     lower, higher = new.predict_interval(*cells, kind="observation")
     assert np.mean(higher - lower) > 1.2 * np.mean(high - low)
 
@@ -484,7 +484,7 @@ def coverage(splits, axis):
             rows, columns = np.arange(60), np.arange(45, 65)
         i, j = np.repeat(rows, columns.size), np.tile(columns, rows.size)
         model = model.fold_in(new.iloc[::-1, ::-1], axis=axis)
-        low, high = model.predict_interval(i, j, 0.9)
+        low, high = model.predict_interval(i, j, 0.9, "signal")
         shares.append(np.mean((low <= truth[i, j]) & (truth[i, j] <= high)))
     return np.mean(shares)
 

@@ -47,9 +47,15 @@ def test_a_number_of_sweeps():
 
 @quiet
 def test_burn_in_fixes_the_hyperparameters():
-    trace = quick(n_sweeps=40, burn_in=15).fit(X).history_["noise_variance"][0]
-    assert len(set(trace[15:])) == 1
-    assert len(set(trace[:15])) > 1
+    """But for the noise of a small table, which is sampled from then on."""
+    large, _ = fr.synthetic(60, 50, rank=2, noise=0.2, missing=0.3, random_state=0)
+    for data, sampled_too in ((large, False), (X, True)):
+        history = quick(n_sweeps=40, burn_in=15).fit(data).history_
+        for name in ("a", "b", "noise_variance"):
+            trace = history[name][0]
+            is_sampled = sampled_too and name == "noise_variance"
+            assert len(set(trace[15:])) == (25 if is_sampled else 1)
+            assert 1 < len(set(trace[:15])) < 5
     published = fr.GASR.as_published(n_sweeps=40, random_state=0, progress=False).fit(X)
     assert len(published.posterior_.draws) == 40
     assert len(set(published.history_["noise_variance"][0][25:])) > 1
@@ -68,21 +74,28 @@ def test_auto_has_a_limit(monkeypatch):
     model = quick(n_sweeps="auto", burn_in=20).fit(X)
     assert model.n_sweeps_ == 60
     assert "limit of 60 sweeps" in model.stop_reason_
+    assert model.reached_limit_
+    assert not model.diagnostics().converged
+    assert model.diagnostics().reason == model.stop_reason_
+
+
+def test_two_chains_by_default():
+    assert fr.GASR().n_chains == fr.BPMF().n_chains == 2
 
 
 @quiet
 def test_chains():
-    one, three = quick().fit(X), quick(n_chains=3).fit(X)
+    one, three = quick(burn_in=0).fit(X), quick(n_chains=3, burn_in=0).fit(X)
     for name, trace in three.history_.items():
         assert trace.shape == (3, 20)
         np.testing.assert_array_equal(trace[0], one.history_[name][0])
     assert len(set(three.history_["residual_variance"][:, -1])) == 3
-    assert len(three.posterior_.draws) == 30
+    assert len(three.posterior_.draws) == 60
     for got, expected in zip(three.posterior_.draws[::3], one.posterior_.draws, strict=True):
         np.testing.assert_array_equal(got.left, expected.left)
     verdict = three.diagnostics()
-    assert (verdict.n_chains, verdict.n_draws) == (3, 10)
-    assert str(verdict).endswith("10 draws in 3 chain(s)")
+    assert (verdict.n_chains, verdict.n_draws) == (3, 20)
+    assert "20 draws in 3 chain(s)" in str(verdict)
 
 
 @quiet
@@ -177,7 +190,8 @@ def test_too_few_draws_to_judge():
 
 def test_too_few_effective_draws():
     (message,) = fit_warnings(n_sweeps=20, n_chains=2, max_rank=1)
-    assert "effective draws, and should on 25" in message
+    assert "The run has not converged" in message
+    assert "worst 5% of predictions" in message
     assert "n_chains=2" not in message
 
 
@@ -185,7 +199,7 @@ def test_a_drift_is_told(monkeypatch):
     at, sweep = Draw.at, count()
     monkeypatch.setattr(Draw, "at", lambda self, *cells: at(self, *cells) + next(sweep))
     (message,) = fit_warnings(n_sweeps=200)
-    assert "the R-hat of the predictions is" in message
+    assert "the R-hat of the worst 5% of predictions is" in message
     assert "should be below 1.1" in message
 
 

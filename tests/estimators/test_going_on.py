@@ -19,7 +19,9 @@ from reference.planted_methods import plant_in_method
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 X = table(20, 12)
-COMMON = {"max_rank": 3, "burn_in": 12, "progress": False, "n_threads": 1, "random_state": 0}
+COMMON = {
+    "max_rank": 3, "burn_in": 12, "n_chains": 1, "progress": False, "n_threads": 1, "random_state": 0,
+}  # fmt: skip
 METHODS_THAT_SAMPLE = {
     "GASR": fr.GASR,
     "GASR as published": fr.GASR.as_published,
@@ -271,5 +273,5 @@ def test_a_model_must_be_fitted_to_go_on():
 
 def test_a_run_that_is_still_too_short_is_warned_of(monkeypatch):
     monkeypatch.undo()
-    with pytest.warns(ConvergenceWarning, match="too short to be trusted"):
+    with pytest.warns(ConvergenceWarning, match="The run has not converged"):
         fit("BPMF", X).run_longer(1)

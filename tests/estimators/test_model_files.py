@@ -156,7 +156,9 @@ def test_the_same_fit_is_the_same_file_in_every_process(tmp_path):
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
         code = textwrap.dedent(FITTED_AND_SAVED)
-        subprocess.run([sys.executable, "-c", code, tmp_path], env=environment, check=True)
+        subprocess.run(
+            [sys.executable, "-c", code, tmp_path], env=environment, check=True, timeout=LIMIT
+        )
         found.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
     assert found[0].keys() == {"GASR", "SoftImpute", "M3F"}
     assert found[0] == found[1]

@@ -133,7 +133,7 @@ def test_no_intervals(method):
 
 
 def test_a_short_run_is_warned_of_and_its_burn_in_fits():
-    with pytest.warns(ConvergenceWarning, match="too short to be trusted.*n_sweeps above the 10"):
+    with pytest.warns(ConvergenceWarning, match="has not converged.*n_sweeps above the 10"):
         model = fr.IPM3F(
             inference="gibbs", n_sweeps=10, penalty=2.0, random_state=0, progress=False
         ).fit(stars())

@@ -76,8 +76,8 @@ def test_kinds_of_interval(named):
 def test_intervals_are_nested_and_observations_vary_more(named):
     rows, columns = np.repeat(ROWS, 5).tolist(), [30, 10, 50, 20, 40] * 12
     mean = named.predict(rows, columns)
-    narrow = named.predict_interval(rows, columns, 0.5)
-    wide = named.predict_interval(rows, columns, 0.95)
+    narrow = named.predict_interval(rows, columns, 0.5, kind="signal")
+    wide = named.predict_interval(rows, columns, 0.95, kind="signal")
     noisy = named.predict_interval(rows, columns, 0.95, kind="observation")
     assert (wide[0] <= narrow[0]).all()
     assert (narrow[0] <= narrow[1]).all()

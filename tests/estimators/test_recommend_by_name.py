@@ -200,7 +200,7 @@ def test_cautious_is_by_a_quantile(name):
             answer["value"], expected[answer["column"]], rtol=1e-4, atol=1e-5
         )
         assert (np.diff(answer["value"]) <= 0).all()
-    interval = model.predict_interval(3, answer["column"], level=0.4)
+    interval = model.predict_interval(3, answer["column"], level=0.4, kind="signal")
     np.testing.assert_allclose(answer["value"], interval[0], rtol=1e-4, atol=1e-5)
 
 

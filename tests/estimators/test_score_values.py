@@ -19,11 +19,12 @@ class Fixed:
         )
         self._answers = np.asarray(predicted), np.asarray(low), np.asarray(high)
 
-    def predict(self, rows, columns):
+    def predict(self, rows, columns, *, unknown):
+        assert unknown == "error"
         return self._answers[0]
 
-    def predict_interval(self, rows, columns, level, kind):
-        assert (level, kind) == (0.8, "observation")
+    def predict_interval(self, rows, columns, level, *, unknown):
+        assert (level, unknown) == (0.8, "error")
         return self._answers[1:]
 
 

@@ -4,14 +4,14 @@ import warnings
 import numpy as np
 import pytest
 
-from fillrank.posterior.diagnostics import SMALLEST_ESS, complaint, diagnose
+from fillrank.posterior.diagnostics import LARGEST_ERROR, SMALLEST_ESS, Judged, diagnose
 
 
 def traces(n_chains=2, n_draws=200, n_probes=60, seed=0):
     """Independent draws of (residual variance, spectra, probes)."""
     rng = np.random.default_rng(seed)
     return (
-        {"residual_variance": rng.standard_normal((n_chains, n_draws))},
+        {"residual_variance": 1.0 + rng.standard_normal((n_chains, n_draws))},
         rng.standard_normal((n_chains, n_draws, 3)),
         rng.standard_normal((n_chains, n_draws, n_probes)),
     )
@@ -37,7 +37,7 @@ def test_independent_draws_have_converged(n_chains):
     assert verdict.ess["prediction (median)"] == pytest.approx(200 * n_chains, rel=0.2)
     assert verdict.rhat["prediction (worst 5%)"] > verdict.rhat["prediction (median)"]
     assert verdict.ess["prediction (worst 5%)"] < verdict.ess["prediction (median)"]
-    assert complaint(traces(n_chains)[2]) == ""
+    assert verdict.reason == ""
 
 
 def test_effective_draws_of_a_correlated_chain():
@@ -54,21 +54,64 @@ def test_effective_draws_of_a_correlated_chain():
 def test_a_drift_in_a_single_chain():
     variance, spectra, probes = traces(1)
     probes += np.linspace(0, 5, 200)[:, np.newaxis]
-    assert not diagnose(variance, spectra, probes, 0).converged
-    assert "R-hat" in complaint(probes)
+    verdict = diagnose(variance, spectra, probes, 0)
+    assert not verdict.converged
+    assert "R-hat of the worst 5% of predictions" in verdict.reason
 
 
 def test_chains_apart():
     variance, spectra, probes = traces(2)
     probes[1] += 3.0
-    assert not diagnose(variance, spectra, probes, 0).converged
-    assert "R-hat" in complaint(probes)
+    verdict = diagnose(variance, spectra, probes, 0)
+    assert not verdict.converged
+    assert "R-hat of the worst 5% of predictions" in verdict.reason
+
+
+def test_a_few_cells_apart_are_enough():
+    """The worst 5% decide, not the typical cell."""
+    variance, spectra, probes = traces(2)
+    probes[1, :, :6] += 3.0
+    verdict = diagnose(variance, spectra, probes, 0)
+    assert verdict.rhat["prediction (median)"] < 1.02
+    assert not verdict.converged
+
+
+def test_scalars_apart():
+    variance, spectra, probes = traces(2)
+    variance["residual_variance"][1] += 3.0
+    verdict = diagnose(variance, spectra, probes, 0)
+    assert not verdict.converged
+    assert "R-hat of residual_variance" in verdict.reason
+    variance, spectra, probes = traces(2)
+    spectra[1, :, 0] += 3.0
+    assert "R-hat of singular_value 1" in diagnose(variance, spectra, probes, 1).reason
+
+
+def test_scalars_whose_chains_hardly_differ_have_converged():
+    """A Monte Carlo error below 2% of the value is enough, whatever R-hat says."""
+    variance, spectra, probes = traces(2)
+    trace = variance["residual_variance"]
+    trace[1] += 3.0
+    variance["residual_variance"] = 1e4 + trace
+    verdict = diagnose(variance, spectra, probes, 0)
+    judged = verdict.quantities["residual_variance"]
+    assert judged.rhat > 1.5
+    assert 0 < judged.error < LARGEST_ERROR
+    assert verdict.converged
+
+
+def test_a_run_that_ended_too_early_has_not_converged():
+    ended = "the limit of 2000 sweeps was reached"
+    verdict = diagnose(*traces(), n_leading=1, ended=ended)
+    assert not verdict.converged
+    assert verdict.reason == ended
+    assert str(verdict).endswith(f"not converged: {ended}")
 
 
 def test_too_few_effective_draws():
-    variance, spectra, probes = traces(1, n_draws=16)
-    assert not diagnose(variance, spectra, probes, 0).converged
-    assert f"should on {SMALLEST_ESS}" in complaint(probes)
+    """Predictions need effective draws as well as a small R-hat."""
+    assert not Judged(rhat=1.0, ess=SMALLEST_ESS - 1).converged
+    assert Judged(rhat=1.0, ess=SMALLEST_ESS).converged
 
 
 @pytest.mark.parametrize("n_draws", [0, 1, 7])
@@ -77,7 +120,7 @@ def test_too_few_draws_to_judge(n_draws):
     verdict = diagnose(variance, spectra[:, :1], probes, 1)
     assert not verdict.converged
     assert verdict.rhat["prediction (median)"] == math.inf
-    assert f"{n_draws} draws" in complaint(probes)
+    assert f"{n_draws} draws" in verdict.reason
     assert f"{n_draws} draws in 1 chain(s)" in str(verdict)
 
 
@@ -98,6 +141,6 @@ def test_chains_that_stand_still_apart_have_not():
 
 def test_the_table_that_is_printed():
     text = str(diagnose(*traces(), n_leading=1))
-    assert text.splitlines()[0].split() == ["quantity", "R-hat", "ESS"]
-    assert text.splitlines()[-1] == "200 draws in 2 chain(s)"
-    assert len(text.splitlines()) == 6
+    assert text.splitlines()[0].split() == ["quantity", "R-hat", "ESS", "MC", "error"]
+    assert text.splitlines()[-2:] == ["200 draws in 2 chain(s)", "converged"]
+    assert len(text.splitlines()) == 7

@@ -72,6 +72,7 @@ def test_signal_intervals_are_quantiles_of_the_draws(level, workers):
 
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.999])
 def test_observation_intervals_are_quantiles_of_the_mixture(level, workers):
+    """And contain the intervals for the signal, however the two kinds of quantiles are estimated."""
     posterior = make()
     low, high = posterior.interval(*cells(posterior), level, "observation", workers)
     values = dense(posterior).reshape(40, -1)
@@ -80,8 +81,27 @@ def test_observation_intervals_are_quantiles_of_the_mixture(level, workers):
     def quantile(column, tail):
         return brentq(lambda y: norm.cdf(y, column, sds).mean() - tail, -200, 200)
 
-    np.testing.assert_allclose(low, [quantile(c, (1 - level) / 2) for c in values.T], atol=1e-5)
-    np.testing.assert_allclose(high, [quantile(c, (1 + level) / 2) for c in values.T], atol=1e-5)
+    signal = posterior.interval(*cells(posterior), level, "signal", workers)
+    expected = [quantile(c, (1 - level) / 2) for c in values.T]
+    np.testing.assert_allclose(low, np.minimum(expected, signal[0]), atol=1e-5)
+    expected = [quantile(c, (1 + level) / 2) for c in values.T]
+    np.testing.assert_allclose(high, np.maximum(expected, signal[1]), atol=1e-5)
+
+
+def test_observation_intervals_contain_those_of_the_signal(workers):
+    """With hardly any noise, and with draws far from all others, whose quantile noise moves inwards."""
+    for posterior in (make(noise=(1e-9, 1e-9)), _with_outliers(make(noise=(0.5, 4.0)))):
+        for level in (0.5, 0.8, 0.9, 0.95):
+            signal = posterior.interval(*cells(posterior), level, "signal", workers)
+            low, high = posterior.interval(*cells(posterior), level, "observation", workers)
+            assert (low <= signal[0]).all()
+            assert (high >= signal[1]).all()
+
+
+def _with_outliers(posterior):
+    """The first eight draws are 1,000 times as large as they were."""
+    draws = [draw._replace(left=1000 * draw.left) for draw in posterior.draws[:8]]
+    return posterior._replace(draws=draws + posterior.draws[8:])
 
 
 def test_observation_intervals_hold_simulated_observations(workers):

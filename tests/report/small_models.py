@@ -8,10 +8,10 @@ import numpy as np
 import fillrank as fr
 
 SETTINGS = {"n_threads": 1, "random_state": 0, "progress": False}
-SAMPLED = {"n_sweeps": 40, "max_rank": 3} | SETTINGS
+SAMPLED = {"n_sweeps": 40, "n_chains": 1, "max_rank": 3} | SETTINGS
 MARGIN = {"penalty": 1.0, "max_rank": 3, "max_iterations": 20} | SETTINGS
 METHODS = {
-    "GASR": lambda: fr.GASR(n_chains=2, **SAMPLED),
+    "GASR": lambda: fr.GASR(**SAMPLED | {"n_chains": 2}),
     "BPMF": lambda: fr.BPMF(**SAMPLED),
     "SoftImpute": lambda: fr.SoftImpute(max_rank=3, **SETTINGS),
     "SoftImputeALS": lambda: fr.SoftImputeALS(penalty=1.0, max_rank=3, **SETTINGS),

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")
 
 
 def quick(data, **settings):
-    settings = {"n_sweeps": 60, "random_state": 0, "progress": False} | settings
+    settings = {"n_sweeps": 60, "n_chains": 1, "random_state": 0, "progress": False} | settings
     return fr.GASR(**settings).fit(data)
 
 

@@ -46,7 +46,7 @@ def test_the_most_and_the_least_certain_cells_are_found():
     sure = cells.sure_of(model, level=0.8)
     data = model.observations_
     i, j = data.missing_positions(0, data.shape[0])
-    low, high = model.predict_interval(data.row_labels[i], data.column_labels[j], 0.8)
+    low, high = model.predict_interval(data.row_labels[i], data.column_labels[j], 0.8, "signal")
     narrowest, widest = np.argmin(high - low), np.argmax(high - low)
     assert (sure.rows[0], sure.columns[0]) == (i[narrowest], j[narrowest])
     assert (sure.rows[-1], sure.columns[-1]) == (i[widest], j[widest])

@@ -170,9 +170,8 @@ def test_a_run_that_is_too_short_is_said_to_be(tmp_path, no_pictures):
     train, _ = parts_of("GASR")
     write_report(fit(fr.GASR(**SAMPLED | {"n_sweeps": 4}), train), tmp_path / "report.html")
     page = read(tmp_path / "report.html")
-    assert "not settled" in page.text["summary"]
-    assert "too short to rely on" in page.text["convergence"]
-    assert "too few draws to tell" in page.text["convergence"]
+    assert "not converged" in page.text["summary"]
+    assert "The run has not converged: 2 draws in a chain are too few" in page.text["convergence"]
 
 
 def test_entries_that_were_fitted_are_no_test(tmp_path, no_pictures):

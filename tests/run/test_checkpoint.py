@@ -25,7 +25,8 @@ from reference.planted_methods import plant_in_method
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 DATA, _ = fr.synthetic(20, 12, rank=1, noise=0.1, missing=0.3, random_state=0)
 SETTINGS = {
-    "max_rank": 3, "n_sweeps": 30, "burn_in": 12, "progress": False, "n_threads": 1, "random_state": 0,
+    "max_rank": 3, "n_sweeps": 30, "burn_in": 12, "n_chains": 1, "n_threads": 1, "random_state": 0,
+    "progress": False,
 }  # fmt: skip
 PUBLISHED = fr.GASR.as_published
 

@@ -14,10 +14,11 @@ from fillrank.samplers.hyperparameters import estimate_noise, estimate_rates
 DATA = small_data()
 
 
-def go(plan, n_chains=1, sweep=gasr.sweep, show=False):
+def go(plan, n_chains=1, sweep=gasr.sweep, show=False, judge=lambda recorder: ""):
     chains, rng = small_chains(DATA, n_chains), np.random.default_rng(0)
     sampler = sampler_of(sweep)
-    return execute(begin(chains, DATA, sampler, plan, rng), DATA, sampler, plan, show)
+    run = begin(chains, DATA, sampler, plan, rng)
+    return execute(run, DATA, sampler, plan, show, judge=judge)
 
 
 def test_all_sweeps_are_done():
@@ -53,6 +54,29 @@ def test_the_limit_says_how_far_it_got(monkeypatch):
     assert outcome.run.n_sweeps == 12
     assert "limit of 12 sweeps" in outcome.stop_reason
     assert outcome.stop_reason.endswith("by 12%")
+    assert outcome.reached_limit
+
+
+def test_it_goes_on_until_the_judge_has_no_objection(monkeypatch):
+    monkeypatch.setattr(loop, "added_error", lambda probes: 0.0)
+    monkeypatch.setattr(loop, "_ASK_EVERY", 4)
+    monkeypatch.setattr(loop, "_FEWEST_DRAWS", 8)
+    plan = Plan(100, 5, 5, until_enough=True)
+    outcome = go(plan, judge=lambda recorder: "no" if recorder.n_recorded < 20 else "")
+    assert outcome.run.n_sweeps == 25
+    assert not outcome.reached_limit
+    outcome = go(plan._replace(n_sweeps=30), judge=lambda recorder: "no")
+    assert outcome.run.n_sweeps == 30
+    assert outcome.reached_limit
+
+
+def test_long_runs_are_judged_more_rarely(monkeypatch):
+    monkeypatch.setattr(loop, "_ASK_RARELY_FROM", 12)
+    monkeypatch.setattr(loop, "_ASK_RARELY_EVERY", 6)
+    monkeypatch.setattr(loop, "_ASK_EVERY", 2)
+    monkeypatch.setattr(loop, "_FEWEST_DRAWS", 8)
+    asked = [n for n in range(30) if loop._is_time_to_ask(n)]
+    assert asked == [8, 10, 12, 18, 24]
 
 
 def test_a_fixed_number_of_sweeps_never_stops_early(monkeypatch):
@@ -151,9 +175,17 @@ def test_interrupted_while_recording(monkeypatch):
     assert outcome.run.recorder.history()["a"].shape == (1, 8)
 
 
+def test_chains_share_the_estimated_hyperparameters():
+    """So that they sample from the same posterior, and their agreement means something."""
+    history = go(Plan(12, 5, 5, until_enough=False), n_chains=3).run.recorder.history()
+    for name in ("a", "b", "noise_variance"):
+        assert (history[name] == history[name][0]).all(), name
+        assert history[name][0, -1] != history[name][0, 0]
+
+
 def test_chains_are_their_own_whatever_their_number():
     one, three = (
-        go(Plan(12, 5, 5, until_enough=False), n_chains=n).run.recorder.history() for n in (1, 3)
+        go(Plan(12, 5, 0, until_enough=False), n_chains=n).run.recorder.history() for n in (1, 3)
     )
     for name, trace in three.items():
         assert trace.shape == (3, 12)

@@ -35,7 +35,7 @@ def complete(
     seed: given.Seed = 0,
     max_rank: given.MaxRank = "auto",
     sweeps: given.Sweeps = "auto",
-    chains: given.Chains = 1,
+    chains: given.Chains = 2,
     threads: given.Threads = None,
     intervals: Annotated[
         Intervals,

@@ -41,7 +41,7 @@ def evaluate(
     seed: given.Seed = 0,
     max_rank: given.MaxRank = "auto",
     sweeps: given.Sweeps = "auto",
-    chains: given.Chains = 1,
+    chains: given.Chains = 2,
     threads: given.Threads = None,
     as_json: given.Json = False,
     quiet: given.Quiet = False,

@@ -50,7 +50,7 @@ def fit(
     seed: given.Seed = 0,
     max_rank: given.MaxRank = "auto",
     sweeps: given.Sweeps = "auto",
-    chains: given.Chains = 1,
+    chains: given.Chains = 2,
     threads: given.Threads = None,
     checkpoint: given.Checkpoint = None,
     dask: given.Dask = None,

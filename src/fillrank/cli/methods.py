@@ -21,7 +21,7 @@ class Settings(NamedTuple):
     method: MethodName = "GASR"
     max_rank: int | Literal["auto"] = "auto"
     sweeps: int | Literal["auto"] = "auto"
-    chains: int = 1
+    chains: int = 2
     threads: int | None = None
     seed: int = 0
     checkpoint: str | None = None

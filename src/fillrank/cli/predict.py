@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -34,6 +34,13 @@ def predict(
         bool, typer.Option("--missing", help="All cells that were missing, instead of pairs.")
     ] = False,
     level: given.OptionalLevel = None,
+    unknown: Annotated[
+        Literal["error", "prior"],
+        typer.Option(
+            help="Names that the model does not know: an error, or predicted as rows and columns of "
+            "which nothing is known."
+        ),
+    ] = "error",
     row: Annotated[
         str | None, typer.Option(metavar="NAME", help="The field of PAIRS with the row names.")
     ] = None,
@@ -76,19 +83,22 @@ def predict(
         tables = loaded.predict_missing(level)
     else:
         asked = read_pairs(asked_in, data, row, column)
-        data.row_positions(asked.rows)  # complains of all unknown names at once
-        data.column_positions(asked.columns)
-        tables = _answers(loaded, asked, level)
+        if unknown == "error":
+            data.row_positions(asked.rows)  # complains of all unknown names at once
+            data.column_positions(asked.columns)
+        tables = _answers(loaded, asked, level, unknown)
     answers.write(tables, where, data.values)
     if where.is_file:
         show_files([where.path])
 
 
-def _answers(model: Any, asked: Pairs, level: float | None) -> Iterator[Any]:
+def _answers(
+    model: Any, asked: Pairs, level: float | None, unknown: Literal["error", "prior"]
+) -> Iterator[Any]:
     for start in range(0, len(asked.rows), _AT_ONCE):
         rows, columns = (names[start : start + _AT_ONCE] for names in asked)
-        fields = {"value": model.predict(rows, columns)}
+        fields = {"value": model.predict(rows, columns, unknown=unknown)}
         if level is not None:
-            low, high = model.predict_interval(rows, columns, level, kind="observation")
+            low, high = model.predict_interval(rows, columns, level, unknown=unknown)
             fields |= {"lower": low, "upper": high}
         yield to_long(model.observations_, rows, columns, fields)

@@ -37,7 +37,7 @@ def report(
     seed: given.Seed = 0,
     max_rank: given.MaxRank = "auto",
     sweeps: given.Sweeps = "auto",
-    chains: given.Chains = 1,
+    chains: given.Chains = 2,
     threads: given.Threads = None,
     quiet: given.Quiet = False,
     force: given.Force = False,

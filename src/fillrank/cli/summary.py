@@ -97,11 +97,12 @@ def _of_hidden(hidden: Hidden) -> Lines:
 
 
 def _verdict(found: Diagnostics) -> str:
-    rhat, ess = found.rhat["prediction (median)"], found.ess["prediction (median)"]
-    if not math.isfinite(rhat):
-        return f"too few draws to tell ({found.n_draws}); give more --sweeps"
-    figures = f"R-hat {rhat:.2f}, {ess:.0f} effective draws for the typical prediction"
-    return f"yes ({figures})" if found.converged else f"not yet ({figures}); give more --sweeps"
+    if not found.converged:
+        return f"no: {found.reason}; give more --sweeps"
+    worst = found.worst
+    return (
+        f"yes (R-hat {worst.rhat:.2f}, {worst.ess:.0f} effective draws for the worst 5% of cells)"
+    )
 
 
 def write(path: Path, job: Job, model: GASR, hidden: Hidden | None) -> None:

@@ -163,11 +163,14 @@ class NameIndex:
     def _positions(self) -> dict[Any, int]:
         return {key: i for i, key in enumerate(self._keys(self._labels))}
 
-    def positions(self, names: Any) -> np.ndarray:
-        """Find the positions of all names, or raise UnknownNameError."""
+    def positions(self, names: Any, allow_unknown: bool = False) -> np.ndarray:
+        """Find the positions of all names, or raise UnknownNameError.
+
+        With ``allow_unknown``, names that are not known have the position -1.
+        """
         names = as_names(names)
         positions = self._find(self._in_unit(names))
-        if positions.size and positions.min() < 0:
+        if not allow_unknown and positions.size and positions.min() < 0:
             unknown = dict.fromkeys(names[positions < 0].tolist())
             raise UnknownNameError(self._complaint(list(unknown)))
         return positions

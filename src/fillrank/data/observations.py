@@ -326,12 +326,14 @@ class Observations:
     def _column_names(self) -> NameIndex:
         return NameIndex(self.column_labels, "column")
 
-    def row_positions(self, names: Any) -> np.ndarray:
+    def row_positions(self, names: Any, allow_unknown: bool = False) -> np.ndarray:
         """Find the positions of rows by name.
 
         Parameters
         ----------
         names : name or array of names
+        allow_unknown : bool
+            Whether names that are not known have the position -1, instead of raising an error.
 
         Returns
         -------
@@ -343,11 +345,11 @@ class Observations:
         >>> Observations.from_triplets(["Ana", "Ben"], [0, 1], [5, 3]).row_positions("Ben")
         array([1])
         """
-        return self._row_names.positions(names)
+        return self._row_names.positions(names, allow_unknown)
 
-    def column_positions(self, names: Any) -> np.ndarray:
+    def column_positions(self, names: Any, allow_unknown: bool = False) -> np.ndarray:
         """Find the positions of columns by name; see `row_positions`."""
-        return self._column_names.positions(names)
+        return self._column_names.positions(names, allow_unknown)
 
     def split(
         self, test_fraction: float = 0.2, random_state: Any = None

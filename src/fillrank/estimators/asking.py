@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,14 @@ from fillrank.data.checks import check_real, check_whole
 from fillrank.data.observations import Observations
 from fillrank.data.tables import to_long
 from fillrank.errors import InputError
-from fillrank.estimators.fitted import Fitted
+from fillrank.estimators.fitted import Fitted, Unknown
 from fillrank.estimators.threads import one_blas_thread
 from fillrank.posterior.completions import Completions
 from fillrank.posterior.metrics import rmse
 from fillrank.posterior.posterior import Kind
 
+# Asks a posterior about cells by their positions.
+Question = Callable[[Any, np.ndarray, np.ndarray], Any]
 # A block of predictions is kept below this number of cells.
 _CELLS_AT_ONCE = 2**18
 
@@ -26,9 +28,15 @@ class Asking(Fitted):
     """A method that answers about cells."""
 
     def predict_interval(
-        self, rows: Any, columns: Any, level: float = 0.9, kind: Kind = "signal"
+        self,
+        rows: Any,
+        columns: Any,
+        level: float = 0.9,
+        kind: Kind = "observation",
+        *,
+        unknown: Unknown = "error",
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Intervals that hold a cell with the given probability.
+        """Credible intervals: a cell's value is in its interval with the given probability.
 
         Parameters
         ----------
@@ -36,8 +44,11 @@ class Asking(Fitted):
             As in `predict`.
         level : float
             Above 0 and below 1.
-        kind : {"signal", "observation"}
-            What is in the interval: the noise-free value, or a new noisy observation of it.
+        kind : {"observation", "signal"}
+            What is in the interval: a value as it would be observed, noise included, or the value
+            without noise. The interval of an observation contains that of the signal.
+        unknown : {"error", "prior"}
+            As in `predict`.
 
         Returns
         -------
@@ -47,9 +58,35 @@ class Asking(Fitted):
         _check_level(level)
         if kind not in ("signal", "observation"):
             raise InputError(f"kind must be 'signal' or 'observation', got {kind!r} instead.")
-        i, j = self._positions(rows, columns)
+        i, j = self._positions(rows, columns, unknown)
         with self._workers() as workers:
-            return self.posterior_.interval(i, j, level, kind, workers)
+            low, high = self._ask(
+                lambda posterior, i, j: posterior.interval(i, j, level, kind, workers), i, j
+            )
+        return low, high
+
+    def _ask(self, question: Question, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Answers about cells, each from the posterior that knows it; the last axis is the cells'.
+
+        The position -1 is that of any row, or column, without entries.
+        """
+        unknown = (i < 0) + 2 * (j < 0)
+        if not unknown.any():
+            return np.asarray(question(self.posterior_, i, j))
+        parts = {}
+        for code in np.unique(unknown):
+            cells = np.flatnonzero(unknown == code)
+            posterior = self._posterior_of(bool(code & 1), bool(code & 2))
+            parts[code] = cells, question(posterior, i[cells].clip(0), j[cells].clip(0))
+        first = np.asarray(next(iter(parts.values()))[1])
+        answers = np.empty((*first.shape[:-1], i.size), first.dtype)
+        for cells, answer in parts.values():
+            answers[..., cells] = answer
+        return answers
+
+    def _posterior_of(self, new_row: bool, new_column: bool) -> Any:
+        """The posterior of the cells that were fitted; or of a row, a column or both without entries."""
+        raise NotImplementedError
 
     def predict_block(self, rows: Any, columns: Any) -> np.ndarray:
         """Predictions of all cells of some rows and columns, by names: a matrix."""

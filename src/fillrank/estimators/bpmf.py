@@ -55,7 +55,8 @@ class BPMF(SampledCompleter):
         How a row's factors are drawn: entry by entry in a basis that makes them nearly independent,
         or all at once by a Cholesky decomposition. Both are exact.
     n_chains : int
-        Independent chains. With two or more, convergence is judged by their agreement.
+        Independent chains, whose agreement shows whether the run has converged. A single one is judged
+        by the agreement of its halves.
     n_threads : int or None
         None uses all processors. The result does not depend on it.
     dtype : {"float32", "float64"}
@@ -97,6 +98,9 @@ class BPMF(SampledCompleter):
     True
     """
 
+    # Its prior takes the noise level to be better known than it is in smaller tables.
+    _fewest_entries = 40
+
     def __init__(
         self,
         *,
@@ -107,7 +111,7 @@ class BPMF(SampledCompleter):
         noise_precision: float | Literal["sampled"] = "sampled",
         inverse_scale: float = 0.1,
         row_draws: Literal["entries", "joint"] = "entries",
-        n_chains: int = 1,
+        n_chains: int = 2,
         n_threads: int | None = None,
         dtype: Literal["float32", "float64"] = "float32",
         value_range: Any = "auto",
@@ -141,6 +145,7 @@ class BPMF(SampledCompleter):
             "max_rank": 30,
             "n_sweeps": 100,
             "burn_in": 0,
+            "n_chains": 1,
             "start": "random",
             "noise_precision": 2.0,
             "inverse_scale": 1.0,

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fillrank.data.observations import Observations
-from fillrank.errors import InputError, UnitsWarning
+from fillrank.errors import InputError, SmallTableWarning, UnitsWarning
 from fillrank.estimators.warn import warn_user
 
 # Columns with fewer entries say nothing about their size, and a ratio of sizes below this is what
@@ -37,6 +37,21 @@ def check_value_range(value_range: Any, observations: Observations) -> tuple[flo
             f"got {value_range!r} instead."
         )
     return low, high
+
+
+def warn_of_few_entries(n_entries: int, fewest: int) -> None:
+    """Warn if a table has fewer entries than a method needs for its intervals."""
+    if n_entries < fewest:
+        how = (
+            "cannot be known from so few"
+            if n_entries < 3
+            else "is taken to be better known than it is"
+        )
+        warn_user(
+            f"the table has {n_entries} entries; for credible intervals there should be {fewest} or "
+            f"more. How much values differ {how}: intervals may be far too narrow.",
+            SmallTableWarning,
+        )
 
 
 def warn_of_units(observations: Observations) -> None:

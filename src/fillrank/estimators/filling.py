@@ -20,9 +20,12 @@ from fillrank.data.triplets import Triplets
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.estimators.asking import Asking
 from fillrank.estimators.checks import check_choice
+from fillrank.estimators.fitted import Unknown
 from fillrank.estimators.threads import one_blas_thread
 from fillrank.posterior.fold_in import fold_in, transposed
 
+# Of one row.
+_NO_ENTRIES = Entries(np.zeros(2, np.int64), np.zeros(0, np.int64), np.zeros(0))
 _NAMELESS = ("matrix", "sparse")
 _STREAM = "Use fit(), and predict_missing(), which gives the missing cells in parts."
 # New rows that are worked on at once: their draws stay below some 100 MB.
@@ -35,7 +38,7 @@ class Filling(Asking):
     folded_in_: list[str]  # of a model of new rows, of new columns or both: which are new
     _teachers: dict[str, Any]  # and the posterior that they were completed by
 
-    def predict(self, rows: Any, columns: Any = None) -> np.ndarray:
+    def predict(self, rows: Any, columns: Any = None, *, unknown: Unknown = "error") -> np.ndarray:
         """Predictions, by names: posterior means, or the best matrix, or levels of ratings.
 
         Parameters
@@ -45,6 +48,9 @@ class Filling(Asking):
             their own have 0, 1, 2, ...
             With ``columns=None``, ``rows`` is a table instead, with the columns of the one that was
             fitted, and the answer is the signal in all of its cells, observed or not.
+        unknown : {"error", "prior"}
+            What to do about names that are not known: raise an error, or predict what is known of any
+            row or column before one of its entries is seen.
 
         Returns
         -------
@@ -53,9 +59,9 @@ class Filling(Asking):
         """
         if columns is None:
             return self._signal(rows)
-        i, j = self._positions(rows, columns)
+        i, j = self._positions(rows, columns, unknown)
         with self._workers() as workers:
-            return self.posterior_.predict(i, j, workers)
+            return self._ask(lambda posterior, i, j: posterior.predict(i, j, workers), i, j)
 
     def _signal(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -234,6 +240,15 @@ class Filling(Asking):
             # Another seed: new columns of new rows share no chance with them.
             columns = fold_in(transposed(self.posterior_), standard, workers, seed=1)
             return transposed(columns)
+
+    def _posterior_of(self, new_row: bool, new_column: bool) -> Any:
+        model = copy.copy(self)
+        with one_blas_thread():
+            if new_row:
+                model.posterior_ = self._teacher("rows")._fold_in(_NO_ENTRIES, "rows")
+            if new_column:
+                model.posterior_ = model._teacher("columns")._fold_in(_NO_ENTRIES, "columns")
+        return model.posterior_
 
     def _forget_run(self) -> None:
         """Let go of what belongs to the rows and columns of the fit."""

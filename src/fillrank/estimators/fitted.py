@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -14,12 +14,14 @@ from fillrank.data.matrices import dense_matrix
 from fillrank.data.memory import check_room, in_bytes
 from fillrank.data.observations import Observations
 from fillrank.data.tables import is_table
-from fillrank.errors import InputError, NotSupportedError
-from fillrank.estimators.checks import warn_of_units
+from fillrank.errors import InputError, NotSupportedError, UnknownNameError
+from fillrank.estimators.checks import check_choice, warn_of_units
 from fillrank.estimators.threads import available_threads
 from fillrank.kernels.workers import Workers
 from fillrank.run.progress import say
 
+# What is done about names that the model does not know.
+Unknown = Literal["error", "prior"]
 # Above this it is worth a word.
 _MUCH = 2**30
 _ALLOWED = (
@@ -100,15 +102,28 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _workers(self) -> Workers:
         return Workers(available_threads(self.n_threads))
 
-    def _positions(self, rows: Any, columns: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The positions of cells by their names: as many rows as columns, or one of either."""
+    def _positions(
+        self, rows: Any, columns: Any, unknown: Unknown
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The positions of cells by their names: as many rows as columns, or one of either.
+
+        With ``unknown="prior"``, names that are not known have the position -1.
+        """
         check_is_fitted(self)
-        with self._workers() as workers:
-            i, j = workers.both(
-                lambda: self.observations_.row_positions(rows),
-                lambda: self.observations_.column_positions(columns),
-                np.size(rows),
-            )
+        check_choice("unknown", unknown, ("error", "prior"))
+        allow = unknown == "prior"
+        try:
+            with self._workers() as workers:
+                i, j = workers.both(
+                    lambda: self.observations_.row_positions(rows, allow),
+                    lambda: self.observations_.column_positions(columns, allow),
+                    np.size(rows),
+                )
+        except UnknownNameError as error:
+            raise UnknownNameError(
+                f'{error} With unknown="prior" they are predicted as rows and columns of which nothing '
+                "is known."
+            ) from error
         if i.size != j.size and 1 not in (i.size, j.size):
             raise InputError(
                 f"rows and columns must be as many, or one of them single; "

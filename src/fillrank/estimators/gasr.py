@@ -29,6 +29,9 @@ _STARTS = {
     "soft_impute": soft_impute_start,
     "hasi": hasi_start,
 }
+# Up to so many entries the noise level is sampled: an estimate of it is too uncertain to be taken as
+# known (docs/defaults.md).
+_SMALL_TABLE = 1000
 # Those that need no more of the entries than what workers can be asked for.
 _STARTS_ON_CLUSTER = ("spectral", "random")
 
@@ -50,7 +53,8 @@ class GASR(ClusterCompleter):
         Sweeps at the start that are not kept, and that settle the noise level and the other
         hyperparameters: 50 by default, or half of ``n_sweeps`` if that is less.
     n_chains : int
-        Independent chains. With two or more, convergence is judged by their agreement.
+        Independent chains, whose agreement shows whether the run has converged. A single one is judged
+        by the agreement of its halves.
     n_threads : int or None
         None uses all processors. The result does not depend on it.
     effects : {"both", "rows", "columns", "mean", None}
@@ -104,13 +108,15 @@ class GASR(ClusterCompleter):
     True
     """
 
+    _fewest_entries = 3
+
     def __init__(
         self,
         *,
         max_rank: int | Literal["auto"] = "auto",
         n_sweeps: int | Literal["auto"] = "auto",
         burn_in: int | Literal["auto"] = "auto",
-        n_chains: int = 1,
+        n_chains: int = 2,
         n_threads: int | None = None,
         effects: Literal["both", "rows", "columns", "mean"] | None = "both",
         centres: bool = True,
@@ -151,6 +157,7 @@ class GASR(ClusterCompleter):
             "max_rank": 30,
             "n_sweeps": 100,
             "burn_in": 0,
+            "n_chains": 1,
             "effects": None,
             "centres": False,
             "start": "random",
@@ -193,7 +200,12 @@ class GASR(ClusterCompleter):
 
     @property
     def _not_drawn(self) -> tuple[str, ...]:
+        if self._samples_noise(self.traces_.n_entries):
+            return "a", "b"
         return "noise_variance", "a", "b"
+
+    def _samples_noise(self, n_entries: int) -> bool:
+        return not self._is_published and n_entries <= _SMALL_TABLE
 
     def _options(self) -> Options:
         return Options(
@@ -220,8 +232,10 @@ class GASR(ClusterCompleter):
     def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
         rng = np.random.default_rng(seed)
         # However short the burn-in: a chain that is still on its way would be held back.
-        relaxed_from = max(self._plan().n_adapt, AUTO_BURN_IN)
-        frame = Frame(self._options(), chain_key(*seed), workers, relaxed_from)
+        n_adapt = self._plan().n_adapt
+        relaxed_from = max(n_adapt, AUTO_BURN_IN)
+        noise_from = n_adapt if self._samples_noise(data.n_entries) else sys.maxsize
+        frame = Frame(self._options(), chain_key(*seed), workers, relaxed_from, noise_from)
         return Chain(self._first_state(data, scale, frame, rng), frame)
 
     def _first_state(

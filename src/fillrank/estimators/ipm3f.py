@@ -233,12 +233,12 @@ class IPM3F(OrdinalCompleter):
         self.stop_reason_ = outcome.stop_reason
         self.n_sweeps_ = outcome.run.n_sweeps
         self.interrupted_ = outcome.interrupted
-        if message := why_not_to_trust(outcome):
+        if message := why_not_to_trust(outcome, self.diagnostics()):
             warn_user(message, ConvergenceWarning)
 
     def predict_mean(self, rows: Any, columns: Any) -> np.ndarray:
         """Means over the draws of the predicted levels, by names; for ``inference="gibbs"``."""
-        i, j = self._positions(rows, columns)
+        i, j = self._positions(rows, columns, "error")
         self._must_sample("means over draws")
         with self._workers() as workers:
             return self.posterior_.mean(i, j, workers)

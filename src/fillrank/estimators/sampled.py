@@ -18,7 +18,12 @@ from fillrank.data.observations import Observations
 from fillrank.data.standard import Standard, standardise
 from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError, ReadError
 from fillrank.estimators.base import MatrixCompleter
-from fillrank.estimators.checks import check_choice, check_value_range, seed_from
+from fillrank.estimators.checks import (
+    check_choice,
+    check_value_range,
+    seed_from,
+    warn_of_few_entries,
+)
 from fillrank.estimators.threads import one_blas_thread
 from fillrank.estimators.warn import warn_user, why_not_to_trust
 from fillrank.kernels.compiled import must_compile
@@ -43,7 +48,7 @@ from fillrank.run.loop import (
     execute,
 )
 from fillrank.run.progress import say
-from fillrank.run.recorder import Traces
+from fillrank.run.recorder import Recorder, Traces
 from fillrank.samplers import bpmf, gasr
 from fillrank.samplers.draw import Draw
 from fillrank.samplers.state import Data, FullData, full_if_so
@@ -90,12 +95,15 @@ class SampledCompleter(MatrixCompleter):
         "n_sweeps_": int,
         "stop_reason_": str,
         "interrupted_": bool,
+        "reached_limit_": bool,
         "traces_": Traces,
     }
-    # A model of new rows has no run of its own.
+    # A model of new rows has no run of its own, and older files do not say whether a limit was reached.
     _needed: ClassVar[set[str]] = MatrixCompleter._needed | (
-        _kept.keys() - MatrixCompleter._kept.keys() - {"traces_"}
+        _kept.keys() - MatrixCompleter._kept.keys() - {"traces_", "reached_limit_"}
     )
+    # With fewer entries, intervals are not to be relied on.
+    _fewest_entries: ClassVar[int]
     max_rank: int | Literal["auto"]
     n_sweeps: int | Literal["auto"]
     burn_in: int | Literal["auto"]
@@ -144,6 +152,7 @@ class SampledCompleter(MatrixCompleter):
             self._fit_begun(observations, begun)
 
     def _fit_begun(self, observations: Observations, begun: Begun) -> None:
+        warn_of_few_entries(len(observations), self._fewest_entries)
         value_range = check_value_range(self.value_range, observations)
         standard = self._standard(observations)
         data = Data(standard.rows, standard.columns)
@@ -180,7 +189,7 @@ class SampledCompleter(MatrixCompleter):
         if checkpoint is not None:
             run = checkpoint.restore(run, sampler)
             keep = checkpoint.keep
-        outcome = execute(run, data, sampler, plan, self.progress, keep)
+        outcome = execute(run, data, sampler, plan, self.progress, keep, self._reason_to_go_on)
         self._keep(outcome, units)
         unused = outcome.run._replace(chains=_with_workers(outcome.run.chains, None))
         self._going: Going | None = Going(unused, plan, units)
@@ -265,25 +274,36 @@ class SampledCompleter(MatrixCompleter):
         traces = recorder.traces()
         draws = halved(draws, traces.probe_rows % n_rows, traces.probe_columns % n_columns)
         self.posterior_ = Posterior(draws, units, mean)
-        self.rank_probabilities_ = rank_probabilities(
-            traces.spectra, shape, traces.n_entries, mean.noise_variance
-        )
+        self.rank_probabilities_ = self._rank_probabilities(recorder, traces)
         self.rank_ = most_probable(self.rank_probabilities_)
         self.singular_values_ = units.scale * traces.spectra.mean(axis=(0, 1))
         self.noise_variance_ = mean.noise_variance * units.scale**2
         self.n_sweeps_ = outcome.run.n_sweeps
         self.stop_reason_ = outcome.stop_reason
         self.interrupted_ = outcome.interrupted
+        self.reached_limit_ = outcome.reached_limit
         self.history_ = {
             name: trace * units.scale ** _UNIT_POWERS.get(name, 0)
             for name, trace in traces.history.items()
         }
         self.traces_ = traces
 
+    def _rank_probabilities(self, recorder: Recorder, traces: Traces) -> dict[int, float]:
+        noise = float(np.mean([draw.noise_variance for draw in recorder.draws]))
+        shape = self.observations_.shape
+        return rank_probabilities(traces.spectra, shape, traces.n_entries, noise)
+
+    def _reason_to_go_on(self, recorder: Recorder) -> str:
+        """Why a run, as far as it has come, has not converged; empty if it has."""
+        traces = recorder.traces()
+        rank = most_probable(self._rank_probabilities(recorder, traces))
+        return diagnose_run(traces, rank).reason
+
     def _warn(self, outcome: Outcome) -> None:
         """Say so if the run cannot be trusted."""
         kept = len(outcome.run.recorder.draws)
-        if message := why_not_to_trust(outcome, self._judged):
+        diagnostics = self.diagnostics() if self._judged else None
+        if message := why_not_to_trust(outcome, diagnostics):
             if self.n_chains == 1 and not outcome.interrupted:
                 message += " With n_chains=2, diagnostics() judges by the agreement of chains."
         elif self._judged and kept < SMALLEST_ESS:
@@ -303,7 +323,8 @@ class SampledCompleter(MatrixCompleter):
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of identified quantities, with a verdict."""
         self._check_run("diagnostics")
-        return diagnose_run(self.traces_, self.rank_)
+        ended = self.stop_reason_ if self.interrupted_ or self.reached_limit_ else ""
+        return diagnose_run(self.traces_, self.rank_, ended)
 
     def to_arviz(self) -> Any:
         """The run as ArviZ' data structure, an xarray DataTree; needs ``pip install "fillrank[arviz]"``.
@@ -392,6 +413,7 @@ class SampledCompleter(MatrixCompleter):
     def _check_loaded(self) -> None:
         super()._check_loaded()
         self._going = None
+        self.__dict__.setdefault("reached_limit_", False)
         shape = self.observations_.shape
         check_posterior(self.posterior_, shape)
         by_chain = len(check_history(self.history_)) == 2

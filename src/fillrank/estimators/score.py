@@ -7,19 +7,25 @@ import numpy as np
 from fillrank.data.observations import Observations
 from fillrank.errors import NotSupportedError
 from fillrank.estimators.base import MatrixCompleter
+from fillrank.estimators.fitted import Unknown
 from fillrank.posterior.metrics import coverage, mae, nmae, rmse
 
 
-def score(test: Any, model: MatrixCompleter, level: float = 0.9) -> dict[str, float]:
-    """Compare a model's predictions with entries kept aside.
+def score(
+    test: Any, model: MatrixCompleter, level: float = 0.9, *, unknown: Unknown = "error"
+) -> dict[str, float]:
+    """Compare a model's predictions with held-out entries.
 
     Parameters
     ----------
     test : Observations or table
-        Entries whose rows and columns the model knows.
+        Entries that were not fitted.
     model : fitted estimator
     level : float
         Of the intervals for new observations whose coverage is measured.
+    unknown : {"error", "prior"}
+        What to do about rows and columns that the model does not know: raise an error, or predict what
+        is known of any row or column before one of its entries is seen.
 
     Returns
     -------
@@ -38,9 +44,9 @@ def score(test: Any, model: MatrixCompleter, level: float = 0.9) -> dict[str, fl
     True
     """
     test = Observations.of(test)
-    predicted = model.predict(test.rows, test.columns)
+    predicted = model.predict(test.rows, test.columns, unknown=unknown)
     try:
-        low, high = model.predict_interval(test.rows, test.columns, level, kind="observation")
+        low, high = model.predict_interval(test.rows, test.columns, level, unknown=unknown)
         covered = coverage(test.values, low, high)
     except NotSupportedError:
         covered = float("nan")

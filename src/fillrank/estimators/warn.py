@@ -2,7 +2,7 @@
 
 from fillrank.data.warn import warn_user
 from fillrank.errors import ConvergenceWarning
-from fillrank.posterior.diagnostics import complaint
+from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.run.loop import Outcome
 
 
@@ -15,14 +15,20 @@ def warn_unconverged(method: object, reason: str) -> None:
     )
 
 
-def why_not_to_trust(outcome: Outcome, judged: bool = True) -> str:
-    """What a user should know of a run that was cut short or is too short; empty if nothing."""
-    recorder = outcome.run.recorder
+def why_not_to_trust(outcome: Outcome, diagnostics: Diagnostics | None) -> str:
+    """What a user should know of a run that was cut short or has not converged; empty if nothing.
+
+    Without ``diagnostics`` it is not judged whether it has converged.
+    """
     if outcome.interrupted:
-        return f"Fit {outcome.stop_reason}; {len(recorder.draws)} draws are kept."
-    if judged and (wrong := complaint(recorder.probes)):
-        return (
-            f"The run is too short to be trusted: {wrong}. Set n_sweeps above the "
-            f"{outcome.run.n_sweeps} of this run."
-        )
+        return f"Fit {outcome.stop_reason}; {len(outcome.run.recorder.draws)} draws are kept."
+    if diagnostics is not None and not diagnostics.converged:
+        return f"The run has not converged: {diagnostics.reason}. {_remedy(outcome)}"
     return ""
+
+
+def _remedy(outcome: Outcome) -> str:
+    n = outcome.run.n_sweeps
+    if outcome.reached_limit:
+        return f"Set n_sweeps={2 * n}."
+    return f"Set n_sweeps above the {n} of this run."

@@ -1,7 +1,15 @@
-"""Has the run converged? R-hat and effective sample sizes of quantities that are identified."""
+"""Has the run converged? R-hat, effective sample sizes and Monte Carlo errors, with one verdict.
+
+Predictions are judged by the worst 5% of some cells chosen at random: they need a small R-hat and a
+number of effective draws. Scalars, such as the residual variance or a singular value, need a small
+R-hat, or a Monte Carlo error that is small beside their value: with many entries a residual variance is
+known so well that its chains differ by a thousandth of it and have a large R-hat all the same.
+"""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,51 +20,112 @@ from fillrank.run.recorder import Traces
 # many weakly identified factors, and are steady long before every singular value is.
 LARGEST_RHAT = 1.1
 SMALLEST_ESS = 25
+# Of a scalar, as a share of its value.
+LARGEST_ERROR = 0.02
 _FEWEST_DRAWS = 8
-# Cells that are enough to tell whether a run has converged; each costs a millisecond.
-_CELLS_TO_JUDGE_BY = 50
 # Singular values to look at.
 _LEADING = 5
+MEDIAN, WORST = "prediction (median)", "prediction (worst 5%)"
+
+
+class Judged(NamedTuple):
+    """A quantity that was followed over the run.
+
+    ``error`` is the Monte Carlo standard error as a share of the quantity's size, and None for
+    predictions, which are judged by their effective draws.
+    """
+
+    rhat: float
+    ess: float
+    error: float | None = None
+
+    @property
+    def converged(self) -> bool:
+        """Whether more draws would change it by little."""
+        if self.error is None:
+            return self.rhat < LARGEST_RHAT and self.ess >= SMALLEST_ESS
+        return self.rhat < LARGEST_RHAT or self.error < LARGEST_ERROR
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """R-hat and effective sample size by quantity; `print` shows a table.
+    """The quantities that were followed over the run, and the verdict; `print` shows a table.
 
-    ``rhat`` and ``ess`` map the names of quantities to numbers: how well the entries are fitted, as
-    ``residual_variance`` or ``hinge_loss``, the leading singular values, and ``prediction (median)``
-    and ``prediction (worst 5%)`` over cells chosen at random. A quantity that never moved has R-hat 1.
+    ``quantities`` maps names to R-hat, effective sample size and relative Monte Carlo error: the quality
+    of the fit, as ``residual_variance`` or ``hinge_loss``, the leading singular values, and
+    ``prediction (median)`` and ``prediction (worst 5%)`` over cells chosen at random. A quantity that
+    never moved has R-hat 1. ``ended`` says why a run ended too early, and is empty otherwise.
     """
 
-    rhat: dict[str, float]
-    ess: dict[str, float]
+    quantities: Mapping[str, Judged]
     n_draws: int
     n_chains: int
+    ended: str = ""
+
+    @property
+    def rhat(self) -> dict[str, float]:
+        """R-hat by quantity."""
+        return {name: judged.rhat for name, judged in self.quantities.items()}
+
+    @property
+    def ess(self) -> dict[str, float]:
+        """Effective sample size by quantity."""
+        return {name: judged.ess for name, judged in self.quantities.items()}
+
+    @property
+    def worst(self) -> Judged:
+        """The worst 5% of predictions."""
+        return self.quantities[WORST]
 
     @property
     def converged(self) -> bool:
-        """Whether the predictions can be trusted as means over the posterior."""
-        median = "prediction (median)"
-        return not _complaint(self.n_draws, self.rhat[median], self.ess[median])
+        """Whether predictions and intervals can be relied on."""
+        return not self.reason
+
+    @property
+    def reason(self) -> str:
+        """Why the run has not converged; empty if it has."""
+        if self.n_draws < _FEWEST_DRAWS:
+            return f"{self.n_draws} draws in a chain are too few to judge by"
+        if self.ended:
+            return self.ended
+        worst = self.worst
+        if not worst.rhat < LARGEST_RHAT:
+            return (
+                f"the R-hat of the worst 5% of predictions is {worst.rhat:.2f}, and should be below "
+                f"{LARGEST_RHAT}"
+            )
+        if not worst.ess >= SMALLEST_ESS:
+            return (
+                f"the worst 5% of predictions have {worst.ess:.0f} effective draws, and should have "
+                f"{SMALLEST_ESS}"
+            )
+        for name, judged in self.quantities.items():
+            if judged.error is not None and not judged.converged:
+                return (
+                    f"the R-hat of {name} is {judged.rhat:.2f}, and should be below {LARGEST_RHAT}, or "
+                    f"its Monte Carlo error {100 * LARGEST_ERROR:g}% of its value at most and not "
+                    f"{100 * judged.error:.2g}%"
+                )
+        return ""
 
     def __str__(self) -> str:
-        lines = [f"{'quantity':<26}{'R-hat':>8}{'ESS':>10}"]
-        lines += [f"{name:<26}{self.rhat[name]:>8.3f}{self.ess[name]:>10.0f}" for name in self.rhat]
+        lines = [f"{'quantity':<26}{'R-hat':>8}{'ESS':>10}{'MC error':>10}"]
+        for name, (rhat, ess, error) in self.quantities.items():
+            share = "" if error is None else f"{100 * error:.2g}%"
+            lines.append(f"{name:<26}{rhat:>8.3f}{ess:>10.0f}{share:>10}".rstrip())
         lines.append(f"{self.n_draws} draws in {self.n_chains} chain(s)")
+        lines.append("converged" if self.converged else f"not converged: {self.reason}")
         return "\n".join(lines)
 
 
-def _complaint(n_draws: int, rhat: float, ess: float) -> str:
-    if n_draws < _FEWEST_DRAWS:
-        return f"{n_draws} draws in a chain are too few to judge by"
-    if not rhat < LARGEST_RHAT:
-        return f"the R-hat of the predictions is {rhat:.2f}, and should be below {LARGEST_RHAT}"
-    if not ess >= SMALLEST_ESS:
-        return f"the predictions rest on {ess:.0f} effective draws, and should on {SMALLEST_ESS}"
-    return ""
+def _halves(trace: np.ndarray) -> np.ndarray:
+    """A single chain (1, draws, ...) as two: it is judged by the agreement of its halves."""
+    half = trace.shape[1] // 2
+    return trace[0, -2 * half :].reshape(2, half, *trace.shape[2:])
 
 
-def _judge(trace: np.ndarray) -> tuple[float, float]:
+def _judge(trace: np.ndarray, method: str = "rank") -> tuple[float, float]:
     """(R-hat, ESS) of a trace (chains, draws)."""
     if trace.shape[1] < _FEWEST_DRAWS:
         return math.inf, float("nan")
@@ -66,56 +135,62 @@ def _judge(trace: np.ndarray) -> tuple[float, float]:
     with some_home():
         from arviz_stats.base import array_stats
 
-    if len(trace) == 1:  # a single chain is judged by the agreement of its halves
-        half = trace.shape[1] // 2
-        trace = trace[0, -2 * half :].reshape(2, half)
+    if len(trace) == 1:
+        trace = _halves(trace)
     with np.errstate(divide="ignore", invalid="ignore"):  # chains that stand still, apart
-        rhat = array_stats.rhat(trace, chain_axis=0, draw_axis=1)
+        rhat = array_stats.rhat(trace, chain_axis=0, draw_axis=1, method=method)
         ess = array_stats.ess(trace, chain_axis=0, draw_axis=1, method="mean")
     return float(rhat), float(ess)
 
 
-def _judge_each(probes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(R-hat, ESS) of every probe."""
-    each = np.array([_judge(probes[..., p]) for p in range(probes.shape[-1])])
-    return each[:, 0], each[:, 1]
+def _judge_scalar(trace: np.ndarray) -> Judged:
+    trace = np.ascontiguousarray(trace)  # for the same bits, however it is stored
+    rhat, ess = _judge(trace)
+    if not ess > 0:
+        return Judged(rhat, ess, math.inf)
+    sd, size = float(trace.std()), abs(float(trace.mean()))
+    return Judged(rhat, ess, sd / math.sqrt(ess) / size if sd > 0 else 0.0)
 
 
-def complaint(probes: np.ndarray) -> str:
-    """What keeps a run from being trusted, in words; empty if nothing does.
+def _judge_cells(probes: np.ndarray) -> dict[str, Judged]:
+    """The median and the worst 5% of the cells' R-hat and ESS.
 
-    The verdict of `diagnose`, but from some of the probes alone, so that every fit can ask for it.
+    Their R-hat is not rank-normalised, which would cost twenty times as much: predictions have no heavy
+    tails.
     """
-    rhat, ess = _judge_each(probes[..., :_CELLS_TO_JUDGE_BY])
-    return _complaint(probes.shape[1], float(np.median(rhat)), float(np.median(ess)))
+    rhat, ess = np.array([_judge(probes[..., p], "split") for p in range(probes.shape[-1])]).T
+    return {
+        MEDIAN: Judged(float(np.median(rhat)), float(np.median(ess))),
+        WORST: Judged(
+            float(np.quantile(rhat, 0.95, method="higher")),
+            float(np.quantile(ess, 0.05, method="lower")),
+        ),
+    }
 
 
 def diagnose(
-    traces: dict[str, np.ndarray], spectra: np.ndarray, probes: np.ndarray, n_leading: int
+    traces: Mapping[str, np.ndarray],
+    spectra: np.ndarray,
+    probes: np.ndarray,
+    n_leading: int,
+    ended: str = "",
 ) -> Diagnostics:
     """Judge named traces (chains, draws), spectra (chains, draws, r), (chains, draws, probes).
 
     ``n_leading`` says how many singular values to look at.
     """
-    judged = {name: _judge(trace) for name, trace in traces.items()}
+    quantities = {name: _judge_scalar(trace) for name, trace in traces.items()}
     for k in range(n_leading):
-        judged[f"singular_value {k + 1}"] = _judge(spectra[..., k])
-    rhat, ess = _judge_each(probes)
-    judged["prediction (median)"] = float(np.median(rhat)), float(np.median(ess))
-    judged["prediction (worst 5%)"] = (
-        float(np.quantile(rhat, 0.95, method="higher")),
-        float(np.quantile(ess, 0.05, method="lower")),
-    )
-    return Diagnostics(
-        {name: value[0] for name, value in judged.items()},
-        {name: value[1] for name, value in judged.items()},
-        n_draws=probes.shape[1],
-        n_chains=probes.shape[0],
-    )
+        quantities[f"singular_value {k + 1}"] = _judge_scalar(spectra[..., k])
+    n_chains, n_draws, _ = probes.shape
+    return Diagnostics(quantities | _judge_cells(probes), n_draws, n_chains, ended)
 
 
-def diagnose_run(traces: Traces, n_factors: int) -> Diagnostics:
-    """Judge a run by the quality of its fit and by its largest factors."""
+def diagnose_run(traces: Traces, n_factors: int, ended: str = "") -> Diagnostics:
+    """Judge a run by the quality of its fit, by its largest factors and by its predictions."""
     name, trace = next(iter(traces.history.items()))
-    n_leading = min(n_factors, _LEADING)
-    return diagnose({name: trace[:, traces.burn_in :]}, traces.spectra, traces.probes, n_leading)
+    _, n_kept, n_values = traces.spectra.shape
+    # Singular values are those of kept draws, and of a very large table too few may be kept.
+    n_leading = min(n_factors, _LEADING, n_values) if n_kept >= SMALLEST_ESS else 0
+    scalars = {name: trace[:, traces.burn_in :]}
+    return diagnose(scalars, traces.spectra, traces.probes, n_leading, ended)

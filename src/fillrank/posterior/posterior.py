@@ -97,10 +97,12 @@ class Posterior(NamedTuple):
             for first in range(start, stop, _BLOCK):
                 block = slice(first, min(first + _BLOCK, stop))
                 values = self._values(rows[block], columns[block])
-                if kind == "signal":
-                    out[:, block] = quantiles(values, tails)
-                else:
-                    out[:, block] = self._observed(values, tails)
+                low, high = quantiles(values, tails)
+                if kind == "observation":
+                    # Noise can also move a quantile inwards, if few draws stand apart from the rest.
+                    observed = self._observed(values, tails)
+                    low, high = np.minimum(low, observed[0]), np.maximum(high, observed[1])
+                out[:, block] = low, high
 
         _share_out(work, len(rows), len(self.draws) * self.draws[0].left.shape[1], workers)
         low, high = self.units.restore(out, out=out)

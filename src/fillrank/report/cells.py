@@ -68,7 +68,7 @@ def sure_of(model: Any, level: float = 0.9) -> Sure:
     data = model.observations_
     i, j = missing_cells(data)
     rows, columns = data.row_labels[i], data.column_labels[j]
-    low, high = model.predict_interval(rows, columns, level)
+    low, high = model.predict_interval(rows, columns, level, kind="signal")
     values = model.predict(rows, columns)
     order = np.argsort(high - low, kind="stable")
     i, j, values, low, high = (part[order] for part in (i, j, values, low, high))

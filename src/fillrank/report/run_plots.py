@@ -169,7 +169,7 @@ def rank(model: Any, ax: Axes | None = None) -> Axes:
 
 
 def trace(model: Any, ax: Axes | None = None) -> Axes:
-    """Residual standard deviation at every sweep: level and quiet once a chain has settled.
+    """Residual standard deviation at every sweep: level once a chain has converged.
 
     There is a line for each chain. The burn-in, which is not kept, is shaded. Of IPM3F it is the loss.
 
@@ -224,7 +224,7 @@ def _shade_burn_in(ax: Axes, burn_in: int) -> None:
 
 
 def _trace_limits(traced: np.ndarray, noise: float | None) -> tuple[float, float]:
-    """Room for all sweeps, and for the movement of a chain that has settled not to fill the plot."""
+    """Room for all sweeps, and for the movement of a chain that has converged not to fill the plot."""
     shown = traced if noise is None else np.append(traced, noise)
     low, high = float(shown.min()), float(shown.max())
     room = max(0.15 * (high - low), 0.02 * high, 1e-12)

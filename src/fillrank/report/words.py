@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fillrank.estimators.sampled import SampledCompleter
-from fillrank.posterior.diagnostics import LARGEST_RHAT, SMALLEST_ESS, Diagnostics
+from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report.held_out import HeldOut
 from fillrank.report.style import counted, percent
 
@@ -18,7 +18,7 @@ _QUANTITIES = {
     "residual_variance": "how well the entries are fitted",
     "hinge_loss": "how well the entries are fitted",
     "prediction (median)": "a typical prediction",
-    "prediction (worst 5%)": "the 5% of predictions that are least settled",
+    "prediction (worst 5%)": "the worst 5% of predictions",
 }
 
 
@@ -40,11 +40,12 @@ class Verdict(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A quantity that was watched over the run, with its verdict."""
+    """A quantity that was followed over the run, with its verdict."""
 
     quantity: str
     rhat: str
     ess: str
+    error: str
     verdict: str
 
 
@@ -150,19 +151,19 @@ def of_noise(model: Any) -> str:
 
 
 def verdict(model: Any, diagnostics: Diagnostics | None) -> Verdict:
-    """Whether the fit has settled, and what that means."""
+    """Whether the fit has converged, and what that means."""
     if diagnostics is not None:
         return _of_run(model, diagnostics)
     if not hasattr(model, "stop_reason_") or getattr(model, "folded_in_", None):
         long = (
-            "These rows or columns came after the fit and had no run of their own. Whether the fit had "
-            "settled, the report of the model that they were added to says."
+            "These rows or columns came after the fit and had no run of their own. Whether the fit has "
+            "converged, the report of the model that they were added to says."
         )
         return Verdict("added later", long, "plain")
     ended = f"Why it ended: {model.stop_reason_}."
     if getattr(model, "violation_", math.inf) <= model.tolerance:
-        long = "The fit has settled: more iterations would not change the result noticeably."
-        return Verdict("settled", long, "good", ended)
+        long = "The fit has converged: more iterations would not change the result noticeably."
+        return Verdict("converged", long, "good", ended)
     return Verdict("ended", f"The fit has ended. {ended}", "plain")
 
 
@@ -172,14 +173,13 @@ def _of_run(model: Any, diagnostics: Diagnostics) -> Verdict:
         return Verdict("interrupted", long, "bad")
     ended = f"Why it ended: {_reason(model)}."
     if diagnostics.converged:
-        long = "The run has settled: predictions would change little if it went on."
-        return Verdict("settled", long, "good", ended)
+        long = "The run has converged: predictions would change little if it went on."
+        return Verdict("converged", long, "good", ended)
     long = (
-        "The run is too short to rely on: predictions would still change if it went on, and intervals "
-        f"may be too narrow. Fit again with n_sweeps well above {model.n_sweeps_}, or with the default "
-        'n_sweeps="auto".'
+        f"The run has not converged: {diagnostics.reason}. Predictions would still change if it went "
+        f"on, and intervals may be too narrow. Fit again with n_sweeps well above {model.n_sweeps_}."
     )
-    return Verdict("not settled", long, "bad", ended)
+    return Verdict("not converged", long, "bad", ended)
 
 
 def _reason(model: Any) -> str:
@@ -210,10 +210,15 @@ def tiles(model: Any, held_out: HeldOut | None, verdict: Verdict) -> list[Tile]:
 def judged(diagnostics: Diagnostics) -> list[Judged]:
     """The table of diagnostics, in words."""
     return [
-        Judged(_quantity(name), _finite(rhat, ".3f"), _finite(diagnostics.ess[name], ",.0f"),
-               _judge(rhat, diagnostics.ess[name]))
-        for name, rhat in diagnostics.rhat.items()
-    ]  # fmt: skip
+        Judged(
+            _quantity(name),
+            _finite(found.rhat, ".3f"),
+            _finite(found.ess, ",.0f"),
+            "" if found.error is None else f"{100 * found.error:.2g}%",
+            "converged" if found.converged else "not converged",
+        )
+        for name, found in diagnostics.quantities.items()
+    ]
 
 
 def _finite(x: float, form: str) -> str:
@@ -224,11 +229,3 @@ def _quantity(name: str) -> str:
     if name.startswith("singular_value "):
         return f"the strength of factor {name.removeprefix('singular_value ')}"
     return _QUANTITIES.get(name, name)
-
-
-def _judge(rhat: float, ess: float) -> str:
-    if not math.isfinite(rhat):
-        return "too few draws to tell"
-    if not rhat < LARGEST_RHAT:
-        return "still moving"
-    return "settled" if ess >= SMALLEST_ESS else "few independent draws"

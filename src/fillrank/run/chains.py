@@ -83,20 +83,23 @@ class Step(NamedTuple):
         return tuple(chain.state for chain in self.chains)
 
 
-def advance(
-    chain: Chain, data: Entered, sampler: Sampler, adapt: bool, last: bool = False
-) -> tuple[Chain, Any]:
-    """One sweep; with ``adapt``, hyperparameters are estimated after every fifth.
-
-    ``last`` estimates them at once: for an adaptation that ends before the fifth.
-    """
+def advance(chain: Chain, data: Entered, sampler: Sampler, adapt: bool) -> tuple[Chain, Any]:
+    """One sweep; with ``adapt``, what was seen in it is collected for the hyperparameters."""
     state, info = sampler.sweep(chain.state, data, chain.frame)
-    if not adapt or sampler.adapt is None:
-        return Chain(state, chain.frame), info
-    infos = (*chain.infos, info)
-    if len(infos) < EM_WINDOW and not last:
-        return Chain(state, chain.frame, infos), info
-    return Chain(sampler.adapt(state, infos, data.n_entries), chain.frame), info
+    infos = (*chain.infos, info) if adapt and sampler.adapt is not None else ()
+    return Chain(state, chain.frame, infos), info
+
+
+def _estimate(chains: Sequence[Chain], sampler: Sampler, n_entries: int) -> tuple[Chain, ...]:
+    """The chains with hyperparameters estimated from all of them together.
+
+    So all chains sample from the same posterior, and can be compared.
+    """
+    assert sampler.adapt is not None
+    infos = [info for chain in chains for info in chain.infos]
+    return tuple(
+        Chain(sampler.adapt(chain.state, infos, n_entries), chain.frame) for chain in chains
+    )
 
 
 def _all(
@@ -117,8 +120,11 @@ def run(
     ``n_done`` sweeps have been taken before.
     """
     for number in count(n_done + 1):
-        adapt, last = number <= n_adapt, number == n_adapt < EM_WINDOW
-        step = partial(advance, data=data, sampler=sampler, adapt=adapt, last=last)
+        step = partial(advance, data=data, sampler=sampler, adapt=number <= n_adapt)
         moved = _all(step, chains, isinstance(data, RemoteData))
         chains = tuple(chain for chain, _ in moved)
+        n_seen = len(chains[0].infos)
+        # An adaptation that ends before the window is full takes what there is.
+        if n_seen == EM_WINDOW or (n_seen and number == n_adapt < EM_WINDOW):
+            chains = _estimate(chains, sampler, data.n_entries)
         yield Step(number, chains, tuple(info for _, info in moved))

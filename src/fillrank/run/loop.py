@@ -1,7 +1,7 @@
 """The run: take sweeps until there are enough draws, a limit is reached, or the user stops it."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,10 +16,11 @@ from fillrank.run.stopping import ENOUGH, added_error
 # The burn-in unless the user says otherwise. It is also how long Monte Carlo EM goes on, and on ratings
 # a longer one is worse: EM slowly lowers sigma^2 as spare components fill with noise (docs/defaults.md).
 AUTO_BURN_IN = 50
-# With n_sweeps="auto": the most sweeps in all, how often to ask whether it is enough, and the fewest
-# draws on which that question makes sense.
+# With n_sweeps="auto": the most sweeps in all, how often to ask whether it is enough (every so many
+# sweeps, and from some number of draws on more rarely), and the fewest draws on which that makes sense.
 AUTO_MOST_SWEEPS = 2000
 _ASK_EVERY = 25
+_ASK_RARELY_FROM, _ASK_RARELY_EVERY = 400, 100
 _FEWEST_DRAWS = 100
 
 
@@ -49,12 +50,20 @@ class Keep(Protocol):
     def __call__(self, run: Run, at_once: bool = False) -> None: ...
 
 
+# Why the draws so far are not enough; empty if they are.
+Judge = Callable[[Recorder], str]
+
+
 class Outcome(NamedTuple):
-    """What came of a run, and why it ended."""
+    """What came of a run, and why it ended.
+
+    ``reached_limit`` says that it should have gone on until there were enough draws, and could not.
+    """
 
     run: Run
     stop_reason: str
-    interrupted: bool
+    interrupted: bool = False
+    reached_limit: bool = False
 
 
 def begin(
@@ -65,10 +74,17 @@ def begin(
 
 
 def execute(
-    run: Run, data: Entered, sampler: Sampler, plan: Plan, show: bool, keep: Keep | None = None
+    run: Run,
+    data: Entered,
+    sampler: Sampler,
+    plan: Plan,
+    show: bool,
+    keep: Keep | None = None,
+    judge: Judge = lambda recorder: "",
 ) -> Outcome:
     """Go on with a run by the plan. Ctrl-C ends it and keeps what has been sampled.
 
+    A plan with ``until_enough`` ends when the Monte Carlo error is small and ``judge`` has no objection.
     ``keep(run)``, if given, is called after every sweep, and ``keep(run, at_once=True)`` at the
     beginning and at the end.
     """
@@ -79,7 +95,7 @@ def execute(
         try:
             if keep is not None:
                 keep(run, at_once=True)
-            while not (reason := _reason_to_stop(run, plan)):
+            while not (reason := _reason_to_stop(run, plan, judge)):
                 step = _next(steps, run.n_sweeps + 1)
                 recorder.take(step)
                 _check_numbers(recorder.last.values(), step.number)
@@ -97,7 +113,8 @@ def execute(
         keep(run, at_once=True)
     if recorder.n_recorded == 0:
         recorder.keep_in_need(run.chains)
-    return Outcome(run, reason, interrupted)
+    reached_limit = plan.until_enough and not interrupted and run.n_sweeps >= plan.n_sweeps
+    return Outcome(run, reason, interrupted, reached_limit and not _is_enough(recorder, judge))
 
 
 def _next(steps: Iterator[Step], number: int) -> Step:
@@ -119,26 +136,31 @@ def _failed(number: int, cause: str) -> NumericalError:
     )
 
 
-def _reason_to_stop(run: Run, plan: Plan) -> str:
+def _reason_to_stop(run: Run, plan: Plan, judge: Judge) -> str:
     """Why a run should end here, in words; empty if it should go on."""
-    if plan.until_enough and _is_enough(run.recorder):
+    at_limit = run.n_sweeps >= plan.n_sweeps
+    if not plan.until_enough:
+        return f"all {run.n_sweeps} sweeps done" if at_limit else ""
+    if (at_limit or _is_time_to_ask(run.recorder.n_recorded)) and _is_enough(run.recorder, judge):
         return (
             f"the Monte Carlo error enlarges the error of predictions by less than "
             f"{100 * ENOUGH:g}% after {run.n_sweeps} sweeps"
         )
-    if run.n_sweeps < plan.n_sweeps:
-        return ""
-    if plan.until_enough:
+    if at_limit:
         return (
             f"the limit of {plan.n_sweeps} sweeps was reached; the Monte Carlo error "
             f"enlarges the error of predictions by {_percent(run.recorder)}"
         )
-    return f"all {run.n_sweeps} sweeps done"
+    return ""
 
 
-def _is_enough(recorder: Recorder) -> bool:
-    n = recorder.n_recorded
-    return n >= _FEWEST_DRAWS and n % _ASK_EVERY == 0 and added_error(recorder.probes) < ENOUGH
+def _is_time_to_ask(n: int) -> bool:
+    every = _ASK_EVERY if n < _ASK_RARELY_FROM else _ASK_RARELY_EVERY
+    return n >= _FEWEST_DRAWS and n % every == 0
+
+
+def _is_enough(recorder: Recorder, judge: Judge) -> bool:
+    return added_error(recorder.probes) < ENOUGH and not judge(recorder)
 
 
 def _percent(recorder: Recorder) -> str:
