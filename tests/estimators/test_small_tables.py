@@ -40,15 +40,6 @@ def test_intervals_hold_what_they_say(n_entries, additive):
     assert error < 0.04
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
-@pytest.mark.parametrize("additive", [False, True])
-@pytest.mark.parametrize("n_entries", [3, 5, 8, 12, 20])
-def test_intervals_of_many_tables_hold_what_they_say(n_entries, additive):
-    share, error = _coverage(n_entries, 300, additive)
-    assert share > 0.85 - 2 * error
-
-
 @pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 @pytest.mark.parametrize(("method", "fewest"), [(fr.GASR, 3), (fr.BPMF, 40)])
 def test_smaller_tables_are_warned_of(method, fewest):
