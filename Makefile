@@ -60,7 +60,7 @@ bench: setup
 	$(BIN)/python benchmarks/synthetic.py ranks
 	$(BIN)/python benchmarks/synthetic.py coverage
 	$(BIN)/python benchmarks/synthetic.py small --seeds 8
-	$(BIN)/python benchmarks/synthetic.py tiny --seeds 100
+	$(BIN)/python benchmarks/synthetic.py tiny --seeds 40
 	$(BIN)/python benchmarks/peers/run.py --data $(DATA)/ml-1m
 	$(BIN)/python benchmarks/speed.py --data $(DATA)/ml-1m
 	$(BIN)/python benchmarks/mixing.py --data $(DATA)

@@ -51,6 +51,15 @@ def test_pairs_are_understood_however_they_come(fillrank, model, text):
     assert answer[:2] == ["u3", "i2"]
 
 
+def test_names_that_the_model_does_not_know(fillrank, model):
+    text = "u3,i2\nZoe,i2\n"
+    assert_refused(fillrank("predict", "model.fillrank", stdin=text), "'Zoe'", "--unknown prior")
+    ran = fillrank("predict", "model.fillrank", "--unknown", "prior", "--level", "0.9", stdin=text)
+    _, known, new = lines(ran)
+    assert new[:2] == ["Zoe", "i2"]
+    assert float(new[4]) - float(new[3]) > float(known[4]) - float(known[3])
+
+
 @pytest.fixture
 def numbered(fillrank, matrix, tmp_path):
     """A model whose names are like those of fields: user 1, film 1."""

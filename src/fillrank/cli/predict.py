@@ -13,8 +13,9 @@ from fillrank.cli import options as given
 from fillrank.cli.messages import show_files
 from fillrank.cli.pairs import Pairs, read_pairs
 from fillrank.cli.source import STANDARD
+from fillrank.data.observations import Observations
 from fillrank.data.tables import to_long
-from fillrank.errors import InputError
+from fillrank.errors import InputError, UnknownNameError
 
 _AT_ONCE = 2**18
 
@@ -84,12 +85,22 @@ def predict(
     else:
         asked = read_pairs(asked_in, data, row, column)
         if unknown == "error":
-            data.row_positions(asked.rows)  # complains of all unknown names at once
-            data.column_positions(asked.columns)
+            _check_names(asked, data)  # of all pairs, before the first answer
         tables = _answers(loaded, asked, level, unknown)
     answers.write(tables, where, data.values)
     if where.is_file:
         show_files([where.path])
+
+
+def _check_names(asked: Pairs, data: Observations) -> None:
+    try:
+        data.row_positions(asked.rows)
+        data.column_positions(asked.columns)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"{error} With --unknown prior they are predicted as rows and columns of which nothing is "
+            "known."
+        ) from error
 
 
 def _answers(
