@@ -87,6 +87,37 @@ def test_a_second_process_compiles_nothing_whatever_is_asked(method, tmp_path):
     assert compiled("everything", method, tmp_path)[1] == []
 
 
+# Sums over rows and over factors that are long enough for their order to show.
+_BITS = """
+import sys, warnings
+from hashlib import sha256
+from fitted_models import cells_of, fit
+warnings.simplefilter("ignore")
+X = cells_of(sys.argv[1], 150, 100)
+model = fit(sys.argv[1], X, max_rank=10)
+print(sha256(model.predict_block(range(150), range(100)).tobytes()).hexdigest())
+print(sha256(model.transform(X[:20]).tobytes()).hexdigest())
+"""
+
+
+def assert_same_bits_once_compiled(method, cache):
+    """The process that compiles and one that finds compiled kernels have the same answers."""
+    first, second = (
+        python("-c", _BITS, method, XDG_CACHE_HOME=str(cache)) for _ in ("compiles", "loads")
+    )
+    assert first == second
+
+
+def test_compiled_kernels_have_the_same_bits_as_those_that_are_loaded(tmp_path):
+    assert_same_bits_once_compiled("GASR as published", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_compiled_kernels_have_the_same_bits_whatever_the_method(method, tmp_path):
+    assert_same_bits_once_compiled(method, tmp_path)
+
+
 # The place
 
 

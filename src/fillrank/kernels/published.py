@@ -74,7 +74,7 @@ def ball_rows(entries, own, other, d, noise_variance, address, squares):
         squares[i] = square_and_product(residual, residual, n)[0]
 
 
-@njit(fastmath=REASSOCIATE)
+@njit(fastmath=REASSOCIATE, forceinline=True)
 def _component_sums(entries, left, right, residual, k):
     """(sum (u_i v_j)^2, sum e_ij u_i v_j) over all entries."""
     A = 0.0

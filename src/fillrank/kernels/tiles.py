@@ -3,6 +3,9 @@
 from fillrank.data.kernel_cache import njit
 
 # Sums may be taken in any order, so that they can be vectorised; NaN and infinity keep their meaning.
+# A function with such sums that kernels call must have ``forceinline``. Otherwise it is optimised once
+# by itself and once more as a part of its caller, with sums in another order; the process that compiles
+# takes the first, a process that loads the kernel from the cache the second, and bits differ.
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 
 
@@ -15,7 +18,7 @@ def longest_row(pointers, start, stop):
     return longest
 
 
-@njit(fastmath=REASSOCIATE)
+@njit(fastmath=REASSOCIATE, forceinline=True)
 def gather(indices, values, coefficients, other, tile, residual):
     """Copy the factors of a row's columns into ``tile`` (by component), with the row's residual."""
     for t in range(indices.size):
@@ -28,7 +31,7 @@ def gather(indices, values, coefficients, other, tile, residual):
         residual[t] = e
 
 
-@njit(fastmath=REASSOCIATE)
+@njit(fastmath=REASSOCIATE, forceinline=True)
 def square_and_product(factor, residual, n):
     """(sum f^2, sum f e) over the first n entries."""
     c = factor.dtype.type(0)
@@ -39,7 +42,7 @@ def square_and_product(factor, residual, n):
     return c, s
 
 
-@njit(fastmath=REASSOCIATE)
+@njit(fastmath=REASSOCIATE, forceinline=True)
 def add_multiple(residual, step, factor, n):
     """residual += step * factor over the first n entries."""
     for t in range(n):
