@@ -124,11 +124,11 @@ def test_the_verdicts_of_arviz_are_ours(model):
     name = "residual_variance"
     for theirs, mine in ((rhat, ours.rhat), (ess, ours.ess)):
         # Ranks of distances to the median have ties, which other units break in another way.
-        np.testing.assert_allclose(theirs["posterior"][name], mine[name], rtol=1e-3)
+        np.testing.assert_allclose(theirs["posterior"][name], mine[name], rtol=5e-3)
         first = theirs["spectrum"]["singular_values"].sel(factor=1)
-        np.testing.assert_allclose(first, mine["singular_value 1"], rtol=1e-3)
+        np.testing.assert_allclose(first, mine["singular_value 1"], rtol=5e-3)
         median = theirs["posterior"]["prediction"].median()
-        np.testing.assert_allclose(median, mine["prediction (median)"], rtol=1e-3)
+        np.testing.assert_allclose(median, mine["prediction (median)"], rtol=5e-3)
 
 
 def test_in_the_same_units_the_verdicts_are_the_same(model):
@@ -153,7 +153,7 @@ def test_a_summary_has_what_was_asked_for(model):
     np.testing.assert_allclose(
         summary.loc["residual_variance", "r_hat"],
         model.diagnostics().rhat["residual_variance"],
-        rtol=1e-3,  # ties, as above
+        rtol=5e-3,  # ties, as above
     )
 
 
