@@ -14,12 +14,12 @@ import numpy as np
 from arviz_stats.base import array_stats
 
 import fillrank as fr
-from fillrank.data.standard import standardise
 from fillrank.draws.streams import chain_key
-from fillrank.estimators.threads import one_blas_thread
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import bpmf
 from fillrank.samplers.state import Data
+from fillrank.table.units import standardise
 
 
 def synthetic(_):

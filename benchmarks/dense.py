@@ -12,12 +12,12 @@ import time
 import numpy as np
 
 import fillrank as fr
-from fillrank.data.standard import standardise
 from fillrank.draws.streams import chain_key
-from fillrank.estimators.threads import one_blas_thread
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import bpmf, gasr
 from fillrank.samplers.state import Data, Effect, Frame, Options, Start, full_if_so, init
+from fillrank.table.units import standardise
 
 RANK = 30
 SHAPES = [(500, 500), (2000, 1000), (5000, 2000)]

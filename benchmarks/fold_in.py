@@ -16,14 +16,14 @@ import warnings
 import numpy as np
 
 import fillrank as fr
-from fillrank.data.entries import compress
-from fillrank.estimators.threads import one_blas_thread
-from fillrank.kernels.workers import Workers
 from fillrank.posterior.fold_in import fold_in
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.metrics import coverage, rmse
 from fillrank.posterior.posterior import Posterior, Units
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.draw import Draw
+from fillrank.table.entries import compress
 
 # A name that no user and no movie has.
 _NOBODY = -1

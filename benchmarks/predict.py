@@ -18,8 +18,8 @@ import numpy as np
 from numba import njit
 
 import fillrank as fr
-from fillrank.kernels.workers import Workers
 from fillrank.posterior.metrics import rmse
+from fillrank.runtime.workers import Workers
 
 SHAPE = (6040, 3706)
 N_ENTRIES = 1_000_000

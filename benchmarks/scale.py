@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fillrank as fr
-from fillrank.data.blocks import blocks
+from fillrank.table.blocks import blocks
 
 FULL = 100_000_000
 FULL_ROWS, FULL_COLUMNS = 480_000, 17_770

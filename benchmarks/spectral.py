@@ -14,13 +14,13 @@ import warnings
 import numpy as np
 
 import fillrank as fr
-from fillrank.data.standard import standardise
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.kernels.products import product, residual
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.soft_impute_als import soft_impute_als
+from fillrank.table.units import standardise
 
 METHODS = {"SoftImpute": fr.SoftImpute, "SoftImputeALS": fr.SoftImputeALS, "HASI": fr.HASI}
 

@@ -21,7 +21,6 @@ import numpy as np
 from numba import njit
 
 import fillrank as fr
-from fillrank.data.standard import standardise
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import chain_key, seek, start_stream
 from fillrank.kernels.gaussian_rows import (
@@ -41,7 +40,8 @@ from fillrank.kernels.tiles import (
     longest_row,
     square_and_product,
 )
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
+from fillrank.table.units import standardise
 
 RANK = 30
 WIDTH = RANK + 2

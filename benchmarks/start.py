@@ -15,14 +15,14 @@ from functools import partial
 import numpy as np
 
 import fillrank as fr
-from fillrank.data.standard import standardise
 from fillrank.draws.streams import chain_key
-from fillrank.estimators.threads import one_blas_thread
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.gasr import sweep
 from fillrank.samplers.state import Data, Frame, Options, init
 from fillrank.solvers.effects import start_effects
 from fillrank.solvers.spectral_start import spectral_start
+from fillrank.table.units import standardise
 from speed import random_ratings
 
 OPTIONS = Options(row_effects=True, column_effects=True, centres=True)

@@ -11,14 +11,14 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from fillrank.data.entries import compress
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.fit import Factors, Limits, no_factors
 from fillrank.solvers.hasi import Lomax, hasi
 from fillrank.solvers.relaxed_spectral import Components, Fixed, Problem, components_of, descend
 from fillrank.solvers.soft_impute import soft_impute
+from fillrank.table.entries import compress
 
 EXACT = 1e-11
 

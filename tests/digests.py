@@ -37,9 +37,7 @@ METHODS = {
     "RelaxedSpectral": lambda **s: fr.RelaxedSpectral(**SOLVER, **s),
     "M3F": lambda **s: fr.M3F(**LEVELS, **s),
     "IPM3F": lambda **s: fr.IPM3F(**LEVELS, **s),
-    "IPM3F gibbs": lambda **s: fr.IPM3F(
-        inference="gibbs", penalty=1.0, n_sweeps=20, **LEVELS, **s
-    ),
+    "IPM3F gibbs": lambda **s: fr.IPM3F(inference="gibbs", penalty=1.0, n_sweeps=20, **LEVELS, **s),
 }
 HAVE_DRAWS = ("GASR", "BPMF")
 CAN_RESUME = ("GASR", "GASR as published", "BPMF")
@@ -81,7 +79,9 @@ def digest_of(model, has_draws, folder, with_data=True):
     data = model.observations_
     rows, columns = (k.ravel() for k in np.indices(data.shape))
     rows, columns = data.row_labels[rows], data.column_labels[columns]
-    digest.add(model.predict(rows, columns), model.predict_block(data.row_labels, data.column_labels))
+    digest.add(
+        model.predict(rows, columns), model.predict_block(data.row_labels, data.column_labels)
+    )
     for name, trace in sorted(model.history_.items()):
         digest.add(name, np.asarray(trace))
     digest.add(model.rank_, model.stop_reason_)
@@ -114,7 +114,9 @@ def fits(folder):
             data = table(missing, levels=name.startswith(("M3F", "IPM3F")))
             for n_threads in (1, 2):
                 model = make(n_threads=n_threads).fit(data)
-                digest = digest_of(model.set_params(n_threads=1), is_one_of(name, HAVE_DRAWS), folder)
+                digest = digest_of(
+                    model.set_params(n_threads=1), is_one_of(name, HAVE_DRAWS), folder
+                )
                 yield f"{name}, {missing:.0%} missing, {n_threads} threads", digest
             if missing:
                 yield from derived(name, make, model, data, folder)

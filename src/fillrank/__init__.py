@@ -6,11 +6,6 @@ from typing import TYPE_CHECKING, Any
 from fillrank.version import __version__
 
 if TYPE_CHECKING:
-    from fillrank.data import datasets
-    from fillrank.data.observations import Observations
-    from fillrank.data.readers import read
-    from fillrank.data.synthetic import synthetic
-    from fillrank.data.writers import write_parquet
     from fillrank.errors import (
         CacheWarning,
         CheckpointWarning,
@@ -30,8 +25,13 @@ if TYPE_CHECKING:
     from fillrank.estimators.soft_impute import SoftImpute
     from fillrank.estimators.soft_impute_als import SoftImputeALS
     from fillrank.estimators.splits import EntryKFold
+    from fillrank.io import datasets
+    from fillrank.io.parquet_writer import write_parquet
+    from fillrank.io.read import read
     from fillrank.report import plot
     from fillrank.report.html import write_report
+    from fillrank.table.observations import Observations
+    from fillrank.table.synthetic import synthetic
 
 __all__ = [
     "BPMF",
@@ -63,7 +63,7 @@ __all__ = [
 
 # Names are fetched from their modules when they are first used: numba and scikit-learn take a second
 # to import, and a reader of tables need not wait for them.
-_MODULES = {"datasets": "fillrank.data.datasets", "plot": "fillrank.report.plot"}
+_MODULES = {"datasets": "fillrank.io.datasets", "plot": "fillrank.report.plot"}
 _HOMES = {
     "BPMF": "fillrank.estimators.bpmf",
     "CacheWarning": "fillrank.errors",
@@ -75,17 +75,17 @@ _HOMES = {
     "HASI": "fillrank.estimators.hasi",
     "IPM3F": "fillrank.estimators.ipm3f",
     "M3F": "fillrank.estimators.m3f",
-    "Observations": "fillrank.data.observations",
+    "Observations": "fillrank.table.observations",
     "RelaxedSpectral": "fillrank.estimators.relaxed_spectral",
     "SmallTableWarning": "fillrank.errors",
     "SoftImpute": "fillrank.estimators.soft_impute",
     "SoftImputeALS": "fillrank.estimators.soft_impute_als",
     "UnitsWarning": "fillrank.errors",
     "load": "fillrank.estimators.keeping",
-    "read": "fillrank.data.readers",
+    "read": "fillrank.io.read",
     "score": "fillrank.estimators.score",
-    "synthetic": "fillrank.data.synthetic",
-    "write_parquet": "fillrank.data.writers",
+    "synthetic": "fillrank.table.synthetic",
+    "write_parquet": "fillrank.io.parquet_writer",
     "write_report": "fillrank.report.html",
 }
 

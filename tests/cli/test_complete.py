@@ -8,7 +8,7 @@ from result_files import read_csv, read_json
 
 import fillrank as fr
 from fillrank.cli import job, output
-from fillrank.data.written import digits_for
+from fillrank.table.formatting import digits_for
 from processes import LIMIT
 
 RESULTS = set(output.RESULTS)
@@ -88,7 +88,7 @@ def test_fields_of_a_long_table_can_be_named(complete, write_long, tmp_path):
 def test_no_data_frame_library_is_needed(complete, write_long, tmp_path, monkeypatch):
     table = write_long()
     complete(table, "-o", "with")
-    monkeypatch.setattr("fillrank.data.tables._installed", lambda: None)
+    monkeypatch.setattr("fillrank.table.frames._installed", lambda: None)
     assert complete(table, "-o", "without").code == 0
     for name in ("filled.csv", "intervals.csv"):
         assert (tmp_path / "with" / name).read_bytes() == (tmp_path / "without" / name).read_bytes()

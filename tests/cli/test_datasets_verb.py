@@ -5,7 +5,7 @@ import pytest
 from refusals import assert_refused
 
 import fillrank as fr
-from fillrank.data.datasets import DATASETS
+from fillrank.io.datasets import DATASETS
 
 
 @pytest.fixture

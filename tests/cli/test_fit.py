@@ -186,8 +186,8 @@ def test_a_run_can_be_made_longer(fillrank, write_wide, tmp_path):
 def test_a_run_without_a_checkpoint_is_told_of_even_if_quiet(
     fillrank, write_wide, tmp_path, monkeypatch
 ):
-    from fillrank.data import folders
     from fillrank.errors import OutputError
+    from fillrank.storage import folders
 
     def full(*_):
         raise OutputError("the disk is full.")

@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import clone
 
 import fillrank as fr
-from fillrank.data.standard import standardise
 from fillrank.errors import NotSupportedError
+from fillrank.table.units import standardise
 
 pytest.importorskip("distributed")
 
@@ -18,11 +18,11 @@ from fillrank.cluster.from_here import part_of_table
 from fillrank.cluster.laid_out import Part, SideParts
 from fillrank.cluster.sides import RemoteSide
 from fillrank.cluster.watch import Watch
-from fillrank.data.entries import Entries
 from fillrank.kernels.gaussian_rows import Address, Prior
 from fillrank.kernels.products import Fitted, effect_sums, residual_products
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.rows import draw_rows
+from fillrank.table.entries import Entries
 
 # A random start asks nothing of the workers: most tests do without the other one's 40 questions.
 SPECTRAL = {"n_sweeps": 8, "burn_in": 4, "n_chains": 1, "random_state": 3, "progress": False}

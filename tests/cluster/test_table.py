@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import fillrank as fr
-from fillrank.data.standard import standardise
 from fillrank.errors import InputError, NotSupportedError, ReadError, UnknownNameError
+from fillrank.table.units import standardise
 
 pytest.importorskip("distributed")
 

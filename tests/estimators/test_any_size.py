@@ -25,7 +25,7 @@ def room(monkeypatch):
     """Say how much memory there is."""
 
     def set_room(n_bytes):
-        monkeypatch.setattr("fillrank.data.memory.available_memory", lambda: n_bytes)
+        monkeypatch.setattr("fillrank.runtime.memory.available_memory", lambda: n_bytes)
 
     return set_room
 

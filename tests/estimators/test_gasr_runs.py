@@ -219,7 +219,7 @@ def test_the_published_schedule_is_not_told_off():
 def test_progress_is_silent_when_asked(capsys, monkeypatch):
     quick(progress=False).fit(X)
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr("fillrank.run.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("fillrank.runtime.progress._SECONDS_BETWEEN_LINES", 0.0)
     quick(progress=True).fit(X)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 20

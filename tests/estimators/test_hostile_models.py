@@ -18,10 +18,10 @@ from fitted_models import cells_of, fit, new_rows
 from forged_files import forged
 
 import fillrank as fr
-from fillrank.data.array_file import read, write
 from fillrank.errors import FillrankError, ReadError
 from fillrank.estimators import keeping
 from fillrank.posterior import soundness
+from fillrank.storage.array_file import read, write
 from processes import SLOW_LIMIT
 from reference.planted import plant
 

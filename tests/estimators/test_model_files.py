@@ -27,10 +27,11 @@ from quick_fits import all_cells, quick, table
 from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
-from fillrank.data import array_file, whole_files
-from fillrank.data.array_file import read
 from fillrank.errors import InputError, NotSupportedError, OutputError, ReadError
 from fillrank.estimators import keeping
+from fillrank.storage import array_file
+from fillrank.storage import atomic_write as whole_files
+from fillrank.storage.array_file import read
 from processes import LIMIT
 from reference.planted import plant
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from fillrank.data.entries import compress
-from fillrank.data.standard import location_and_scale, standardise
 from fillrank.errors import InputError
+from fillrank.table.entries import compress
+from fillrank.table.units import location_and_scale, standardise
 
 
 @pytest.mark.parametrize("scale", [1e-151, 1e-150, 1e-30, 1.0, 1e150])

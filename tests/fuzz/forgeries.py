@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from estimators.forged_files import altered, at, other_arrays, places, without
-from fillrank.data import array_file
-from fillrank.data.array_file import Content
+from fillrank.storage import array_file
+from fillrank.storage.array_file import Content
 from fuzz.mutations import INTEGERS, mutated
 
 _NUMBERS_OF_CHANGES = (1, 1, 1, 2, 3)

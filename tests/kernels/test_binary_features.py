@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fillrank.data.entries import Entries
 from fillrank.draws.streams import FEATURES, chain_key
 from fillrank.kernels.binary_features import (
     FeaturePrior,
@@ -16,6 +15,7 @@ from fillrank.kernels.binary_features import (
     known_feature_rows,
 )
 from fillrank.kernels.gaussian_rows import Address
+from fillrank.table.entries import Entries
 from reference import ipm3f_gibbs_laws as laws
 from reference.ipm3f_gibbs_buffet import N_ROWS, buffet_ps, chains_without_data
 from reference.verdicts import ALARM

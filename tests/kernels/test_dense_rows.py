@@ -10,7 +10,7 @@ from fillrank.kernels import dense_rows as kernel
 from fillrank.kernels.dense_rows import Dense, RowPrior
 from fillrank.kernels.gaussian_rows import Address
 from fillrank.kernels.joint_rows import JointPrior
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from reference.joint_rows_twin import joint_rows_twin
 from reference.planted import plant
 from reference.verdicts import ALARM

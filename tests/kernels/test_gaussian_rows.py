@@ -8,7 +8,7 @@ from fillrank.draws.streams import ROWS, chain_key
 from fillrank.kernels.gaussian_rows import Address, Prior, gaussian_rows, lined_up
 from fillrank.kernels.products import product, residual
 from fillrank.kernels.sums import sums_about
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from reference.row_twins import gaussian_rows_twin
 from reference.small_tables import table_and_values
 from reference.verdicts import ALARM, ks_uniform

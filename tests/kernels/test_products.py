@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fillrank.kernels.products import Fitted, effect_sums, residual_products
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from reference.small_tables import table_and_values
 
 TOLERANCE = {np.float64: 1e-12, np.float32: 1e-4}

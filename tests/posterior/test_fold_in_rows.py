@@ -11,12 +11,12 @@ import pytest
 
 import fillrank as fr
 import fillrank.posterior.fold_in as module
-from fillrank.data.entries import Entries
-from fillrank.kernels.workers import Workers
 from fillrank.posterior.fold_in import empirical_law, fold_in, transposed
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.posterior import Posterior, Units
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.draw import Draw
+from fillrank.table.entries import Entries
 from reference.planted import plant
 from reference.verdicts import limit_of
 

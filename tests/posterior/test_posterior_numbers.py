@@ -4,9 +4,9 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from fillrank.kernels.pairs import pair_values
-from fillrank.kernels.workers import Workers
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.posterior import Posterior, Units, _share_out, quantiles
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.draw import Draw
 
 UNITS = Units(3.0, 2.5, None)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from fillrank.draws.streams import chain_key
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import bpmf
 from reference.small_tables import SMALL_MASK, FullTable, Table
 

@@ -3,11 +3,11 @@
 import numpy as np
 from scipy import stats
 
-from fillrank.data.entries import Entries
 from fillrank.draws.streams import FEATURES, chain_key
 from fillrank.kernels import binary_features
 from fillrank.kernels.binary_features import Features
 from fillrank.kernels.gaussian_rows import Address
+from fillrank.table.entries import Entries
 from reference.ipm3f_gibbs_laws import PRIOR, chi2_p
 
 N_ROWS = 5

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from fillrank.draws.streams import chain_key
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import ipm3f
 from reference.ipm3f_prior import Draws, draw_levels, hinges, joint_draws, scores_at
 from reference.small_tables import SMALL_MASK, Table

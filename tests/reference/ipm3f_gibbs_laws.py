@@ -7,13 +7,13 @@ import numpy as np
 from numba import njit
 from scipy import integrate, stats
 
-from fillrank.data.entries import Entries
 from fillrank.draws.streams import FEATURES, chain_key, start_stream
 from fillrank.kernels import binary_features
 from fillrank.kernels.binary_features import FeaturePrior, Features
 from fillrank.kernels.gaussian_rows import Address
 from fillrank.kernels.ordinal import Scorer
-from fillrank.likelihoods.hinge import Hinge
+from fillrank.noise.hinge import Hinge
+from fillrank.table.entries import Entries
 from reference.verdicts import places_in_law
 
 # A row of five entries on four levels, for the thresholds.

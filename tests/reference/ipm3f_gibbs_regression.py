@@ -6,8 +6,8 @@ import numpy as np
 from scipy import stats
 
 from fillrank.draws.streams import chain_key
-from fillrank.kernels.workers import Workers
-from fillrank.likelihoods.hinge import Working
+from fillrank.noise.hinge import Working
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import ipm3f
 from reference.ipm3f_gibbs_geweke import HYPER
 from reference.ipm3f_gibbs_laws import chi2_p

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from fillrank.data.names import as_names
+from fillrank.table.labels import as_names
 
 
 def positions_by_dict(labels, names):

@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 
-from fillrank.data.entries import compress
 from fillrank.draws.streams import chain_key
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data, Effect, Frame, Options, State, full_if_so
+from fillrank.table.entries import compress
 
 PLAIN = Options(row_effects=False, column_effects=False, centres=False)
 EFFECTS = Options(row_effects=True, column_effects=True, centres=False)

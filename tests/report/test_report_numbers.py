@@ -5,10 +5,10 @@ import pytest
 from small_models import SAMPLED, fit, fitted
 
 import fillrank as fr
-from fillrank.data.fingerprint import fingerprint
 from fillrank.report import again, cells, held_out, words
 from fillrank.report.names import shown
 from fillrank.report.places import outermost, places, thinned
+from fillrank.table.fingerprint import fingerprint
 
 
 def with_holes(shape, share, seed):

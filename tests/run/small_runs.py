@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 
 import fillrank as fr
-from fillrank.data.standard import standardise
 from fillrank.draws.streams import chain_key
-from fillrank.kernels.workers import Workers
 from fillrank.run.chains import Chain, Sampler
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import gasr, observed
 from fillrank.samplers.hyperparameters import adapt
 from fillrank.samplers.state import Data, Effect, Frame, Options, Start, init
+from fillrank.table.units import standardise
 
 OPTIONS = Options(row_effects=True, column_effects=True, centres=True)
 

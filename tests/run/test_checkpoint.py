@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from fillrank.data import file_lock, folders, whole_files
-from fillrank.data.array_file import read, write
 from fillrank.errors import CheckpointWarning, InputError, OutputError, ReadError
 from fillrank.estimators import sampled
 from fillrank.run import checkpoint, loop, recorder
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.samplers import bpmf, gasr, gasr_published, state_checks
+from fillrank.storage import atomic_write as whole_files
+from fillrank.storage import file_lock, folders
+from fillrank.storage.array_file import read, write
 from processes import SLOW_LIMIT
 from reference.planted_methods import plant_in_method
 

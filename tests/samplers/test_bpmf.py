@@ -5,12 +5,12 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import fillrank as fr
-from fillrank.data.standard import standardise
 from fillrank.draws.streams import ROW_HYPER, ROWS, chain_key
 from fillrank.kernels.gaussian_rows import Address
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import bpmf, rows
 from fillrank.samplers.state import Data
+from fillrank.table.units import standardise
 from reference import bpmf_geweke
 from reference.geweke import worst
 from reference.planted import plant

@@ -11,7 +11,7 @@ from fillrank.draws.streams import ROWS, chain_key
 from fillrank.kernels import dense_rows as kernel
 from fillrank.kernels.gaussian_rows import Address, Prior
 from fillrank.kernels.joint_rows import JointPrior
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import bpmf, gasr
 from fillrank.samplers.rows import draw_rows
 from fillrank.samplers.state import Data, Effect, FullData, Options, full_if_so

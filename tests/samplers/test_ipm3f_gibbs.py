@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fillrank.draws.streams import chain_key
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import ipm3f
 from reference import ipm3f_gibbs_geweke as cases
 from reference.geweke import worst

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from fillrank.kernels import binary_features
-from fillrank.likelihoods import hinge
+from fillrank.noise import hinge
 from fillrank.samplers import ipm3f
 from reference import ipm3f_gibbs_laws as laws
 from reference.geweke import worst

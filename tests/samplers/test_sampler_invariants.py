@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fillrank.data.entries import compress
 from fillrank.draws.streams import chain_key
-from fillrank.kernels import workers as workers_module
-from fillrank.kernels.workers import Workers
+from fillrank.runtime import workers as workers_module
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import gasr, gasr_published
 from fillrank.samplers.state import Data, Effect, Frame, Options
+from fillrank.table.entries import compress
 from reference.small_tables import (
     CENTRES,
     EFFECTS,

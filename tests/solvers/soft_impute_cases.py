@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import fillrank as fr
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Limits
 

@@ -5,7 +5,7 @@ import pytest
 from soft_impute_cases import ONE, TIGHT, data_of, dense, gap, table
 from threadpoolctl import threadpool_limits
 
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.solvers.certificates import (
     Judge,
     change,

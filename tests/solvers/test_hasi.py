@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from fillrank.data.entries import compress
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.fit import Completed, Factors, Limits, no_factors, residuals
@@ -16,6 +15,7 @@ from fillrank.solvers.hasi import (
     remainder_breach,
 )
 from fillrank.solvers.soft_impute import soft_impute
+from fillrank.table.entries import compress
 
 ONE = Workers(1)
 FULL = Limits(max_rank=50, max_iterations=2000, tolerance=1e-7)

@@ -15,7 +15,7 @@ from ipm3f_checks import (
 
 import fillrank.solvers.ipm3f as solver
 from fillrank.kernels.hinge_pieces import Corners, solve
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.ipm3f import Hyper, first_state
 from reference.ipm3f_twins import bound_twin, factor_twin, factor_value, features_twin

@@ -6,15 +6,15 @@ from scipy.optimize import minimize
 from soft_impute_cases import ONE, data_of
 from threadpoolctl import threadpool_limits
 
-from fillrank.data.entries import Entries
 from fillrank.kernels import max_margin
 from fillrank.kernels.ordinal import Scorer
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers import m3f as module
 from fillrank.solvers import margin_saddles as saddles
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.m3f import first_scorer, fit_rows, m3f
+from fillrank.table.entries import Entries
 from reference.margin_errors import mean_absolute_error
 from reference.max_margin_twins import (
     duality_gap,

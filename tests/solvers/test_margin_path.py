@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.m3f import first_scorer, m3f
 from fillrank.solvers.margin_path import largest_penalty, penalty_path

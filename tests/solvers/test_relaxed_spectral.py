@@ -4,9 +4,8 @@ from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits
 
 import fillrank.solvers.relaxed_spectral as module
-from fillrank.data.entries import compress
 from fillrank.kernels.component_descent import Shift, shifted_sums, shrunken_factor
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.certificates import duality_gap, largest_penalty
 from fillrank.solvers.fit import Factors, Limits, no_factors
@@ -23,6 +22,7 @@ from fillrank.solvers.relaxed_spectral import (
     sweep,
 )
 from fillrank.solvers.soft_impute import soft_impute
+from fillrank.table.entries import compress
 
 ONE = Workers(1)
 FULL = Limits(max_rank=50, max_iterations=3000, tolerance=1e-10)

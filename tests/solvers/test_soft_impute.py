@@ -16,7 +16,7 @@ from soft_impute_cases import (
 )
 from threadpoolctl import threadpool_limits
 
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.soft_impute import soft_impute

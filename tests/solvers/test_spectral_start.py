@@ -6,9 +6,8 @@ from scipy.sparse.linalg import svds
 from threadpoolctl import threadpool_limits
 
 import fillrank as fr
-from fillrank.data.standard import standardise
 from fillrank.kernels.products import effect_sums
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data, Effect, Options
 from fillrank.solvers import spectral_start as solver
 from fillrank.solvers.effects import shrunken_means
@@ -19,6 +18,7 @@ from fillrank.solvers.spectral_start import (
     spectral_start,
     without_noise,
 )
+from fillrank.table.units import standardise
 
 PLAIN = Options(row_effects=False, column_effects=False, centres=False)
 BOTH = Options(row_effects=True, column_effects=True, centres=False)

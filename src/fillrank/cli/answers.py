@@ -19,9 +19,9 @@ from fillrank.cli import output
 from fillrank.cli.messages import on_one_line, out, say
 from fillrank.cli.source import STANDARD
 from fillrank.cli.tables import lines_of, opened
-from fillrank.data.whole_files import whole_file
-from fillrank.data.written import as_text, digits_for, rounded, shortest
 from fillrank.errors import InputError
+from fillrank.storage.atomic_write import whole_file
+from fillrank.table.formatting import as_text, digits_for, rounded, shortest
 
 ENDINGS = (".csv", ".tsv", ".json", ".parquet")
 MOST_SHOWN = 200

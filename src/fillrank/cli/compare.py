@@ -15,8 +15,8 @@ from fillrank.cli.methods import Settings
 from fillrank.cli.scores import Split
 from fillrank.cli.source import Source
 from fillrank.cli.summary import as_json as json_text
-from fillrank.data.whole_files import whole_file
 from fillrank.errors import InputError
+from fillrank.storage.atomic_write import whole_file
 
 _ALL = ",".join(given.METHODS)
 

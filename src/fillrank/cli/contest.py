@@ -17,8 +17,8 @@ from fillrank.cli.messages import duration, escape, in_words, on_one_line, out, 
 from fillrank.cli.methods import Settings
 from fillrank.cli.scores import Figure, Split
 from fillrank.cli.source import Source
-from fillrank.data.observations import Observations
 from fillrank.errors import FillrankError, InputError, NotSupportedError
+from fillrank.table.observations import Observations
 
 FIGURES = ("rmse", "mae", "coverage", "seconds")
 
@@ -74,7 +74,7 @@ class Contest:
             self._try(entrant, number, quiet)
 
     def _expected(self) -> dict[str, float]:
-        from fillrank.estimators.threads import available_threads
+        from fillrank.runtime.threads import available_threads
 
         train = self.splits[0].train
         return {

@@ -13,11 +13,11 @@ from fillrank.cli import options as given
 from fillrank.cli.messages import out, say, show_files
 from fillrank.cli.source import STANDARD
 from fillrank.cli.tables import opened
-from fillrank.data.datasets import DATASETS
-from fillrank.data.observations import Observations
-from fillrank.data.whole_files import whole_file
-from fillrank.data.written import shortest
 from fillrank.errors import InputError
+from fillrank.io.datasets import DATASETS
+from fillrank.storage.atomic_write import whole_file
+from fillrank.table.formatting import shortest
+from fillrank.table.observations import Observations
 
 FIELDS = ("user", "movie", "rating")
 

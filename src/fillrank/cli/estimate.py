@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from fillrank.cli.messages import duration, say
 from fillrank.cli.methods import Settings
-from fillrank.data.memory import available_memory, in_bytes
-from fillrank.data.observations import Observations
+from fillrank.runtime.memory import available_memory, in_bytes
+from fillrank.table.observations import Observations
 
 _USUAL_RANK = 30
 _USUAL_SWEEPS = 500  # what "auto" takes on ratings
@@ -62,7 +62,7 @@ def of_fit(settings: Settings, data: Observations, n_threads: int) -> Cost:
 
 def tell(settings: Settings | Sequence[Settings], data: Observations, times: int = 1) -> None:
     """Say what fits by these settings, each so many times, will take."""
-    from fillrank.estimators.threads import available_threads
+    from fillrank.runtime.threads import available_threads
 
     each = [settings] if isinstance(settings, Settings) else settings
     costs = [of_fit(one, data, available_threads(one.threads)) for one in each]

@@ -12,8 +12,8 @@ from fillrank.cli.messages import Lines, say, show_results
 from fillrank.cli.methods import Settings
 from fillrank.cli.scores import Split
 from fillrank.cli.source import Source
-from fillrank.data.observations import Observations
 from fillrank.errors import InputError
+from fillrank.table.observations import Observations
 
 _USUAL_FOLDS = 5
 

@@ -15,8 +15,8 @@ from fillrank.cli.messages import Lines, say, show_files, show_results
 from fillrank.cli.methods import Settings
 from fillrank.cli.source import STANDARD, Source
 from fillrank.cli.tables import is_written_wide, write_missing, write_wide
-from fillrank.data.memory import in_bytes
-from fillrank.data.observations import Observations
+from fillrank.runtime.memory import in_bytes
+from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import fillrank as fr
 from fillrank.cli.options import MethodName
-from fillrank.data.observations import Observations
 from fillrank.errors import ConvergenceWarning, InputError
+from fillrank.table.observations import Observations
 
 SAMPLERS = ("GASR", "BPMF")
 

@@ -12,9 +12,9 @@ import numpy as np
 import fillrank as fr
 from fillrank.cli.messages import escape, say
 from fillrank.cli.source import is_table
-from fillrank.data.observations import Observations
-from fillrank.data.written import as_text
 from fillrank.errors import InputError
+from fillrank.table.formatting import as_text
+from fillrank.table.observations import Observations
 
 
 def load(path: Path, threads: int | None, quiet: bool) -> Any:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from fillrank.data.layout import Layout as LayoutName
-from fillrank.data.triplets import Duplicates as DuplicatesName
+from fillrank.table.layout import Layout as LayoutName
+from fillrank.table.triplets import Duplicates as DuplicatesName
 
 MethodName = Literal[
     "GASR", "BPMF", "SoftImpute", "SoftImputeALS", "HASI", "RelaxedSpectral", "M3F", "IPM3F"

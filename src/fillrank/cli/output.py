@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fillrank.cli.source import STANDARD
-from fillrank.data.memory import in_bytes
 from fillrank.errors import OutputError
+from fillrank.runtime.memory import in_bytes
 
 FILLED, INTERVALS, REPORT, SPECTRUM, TRACE, SUMMARY = RESULTS = (
     "filled.csv",

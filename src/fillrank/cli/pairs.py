@@ -13,12 +13,12 @@ import narwhals as nw
 
 from fillrank.cli.models import column_names, row_names
 from fillrank.cli.source import STANDARD
-from fillrank.data.binary import read_parquet
-from fillrank.data.layout import long_fields
-from fillrank.data.observations import Observations
-from fillrank.data.text import DELIMITERS, decode, split_lines
-from fillrank.data.written import as_text
 from fillrank.errors import InputError, ReadError
+from fillrank.io.binary import read_parquet
+from fillrank.io.text import DELIMITERS, decode, split_lines
+from fillrank.table.formatting import as_text
+from fillrank.table.layout import long_fields
+from fillrank.table.observations import Observations
 
 
 class Pairs(NamedTuple):

@@ -13,9 +13,9 @@ from fillrank.cli import options as given
 from fillrank.cli.messages import show_files
 from fillrank.cli.pairs import Pairs, read_pairs
 from fillrank.cli.source import STANDARD
-from fillrank.data.observations import Observations
-from fillrank.data.tables import to_long
 from fillrank.errors import InputError, UnknownNameError
+from fillrank.table.frames import to_long
+from fillrank.table.observations import Observations
 
 _AT_ONCE = 2**18
 

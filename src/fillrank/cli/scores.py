@@ -12,7 +12,7 @@ import numpy as np
 import fillrank as fr
 from fillrank.cli import methods
 from fillrank.cli.methods import Settings
-from fillrank.data.observations import Observations
+from fillrank.table.observations import Observations
 
 
 class Split(NamedTuple):

@@ -18,14 +18,14 @@ import numpy as np
 import fillrank as fr
 from fillrank.cli.messages import escape, say
 from fillrank.cli.options import FormatName
-from fillrank.data.contents import file_content
-from fillrank.data.layout import Layout
-from fillrank.data.memory import in_bytes
-from fillrank.data.names import written
-from fillrank.data.observations import Observations
-from fillrank.data.readers import TEXT_ENDINGS
-from fillrank.data.triplets import Duplicates
 from fillrank.errors import FillrankError, InputError, ReadError
+from fillrank.io.contents import file_content
+from fillrank.io.read import TEXT_ENDINGS
+from fillrank.runtime.memory import in_bytes
+from fillrank.table.labels import written
+from fillrank.table.layout import Layout
+from fillrank.table.observations import Observations
+from fillrank.table.triplets import Duplicates
 
 _LONGEST = 40
 _LARGE = 20_000_000  # bytes that take some seconds to read

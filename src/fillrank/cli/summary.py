@@ -15,7 +15,7 @@ from fillrank import __version__
 from fillrank.cli.messages import Lines
 from fillrank.cli.source import Source, ends
 from fillrank.cli.tables import is_written_wide
-from fillrank.data.observations import Observations
+from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
     from fillrank.cli.job import Job

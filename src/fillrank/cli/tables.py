@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from fillrank.cli.source import STANDARD
-from fillrank.data.observations import Observations
-from fillrank.data.tables import free_name
-from fillrank.data.written import as_text, digits_for, rounded, shortest
-from fillrank.run.progress import progress_for
+from fillrank.runtime.progress import progress_for
+from fillrank.table.formatting import as_text, digits_for, rounded, shortest
+from fillrank.table.frames import free_name
+from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
     from fillrank.estimators.base import MatrixCompleter

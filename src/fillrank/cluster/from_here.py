@@ -9,9 +9,9 @@ import numpy as np
 from fillrank.cluster.homes import Homes
 from fillrank.cluster.laid_out import LaidOut, Part, SideParts
 from fillrank.cluster.watch import Watch
-from fillrank.data.entries import Entries
-from fillrank.data.observations import Observations
-from fillrank.data.standard import standardise
+from fillrank.table.entries import Entries
+from fillrank.table.observations import Observations
+from fillrank.table.units import standardise
 
 
 def send_out(observations: Observations, watch: Watch, centre: bool, dtype: np.dtype) -> LaidOut:

@@ -18,14 +18,14 @@ from fillrank.cluster.lines import Lines, open_frame, open_lines
 from fillrank.cluster.place import check_client
 from fillrank.cluster.results import results
 from fillrank.cluster.watch import Watch
-from fillrank.data.blocks import blocks
-from fillrank.data.checks import check_whole
-from fillrank.data.layout import LongFields, long_fields
-from fillrank.data.names import as_names
-from fillrank.data.observations import Observations
-from fillrank.data.tables import as_frame, check_fields, to_long
-from fillrank.data.writers import write_parquet
 from fillrank.errors import InputError, NotSupportedError, OutputError
+from fillrank.io.parquet_writer import write_parquet
+from fillrank.table.blocks import blocks
+from fillrank.table.frames import as_frame, check_fields, to_long
+from fillrank.table.labels import as_names
+from fillrank.table.layout import LongFields, long_fields
+from fillrank.table.observations import Observations
+from fillrank.validation import check_whole
 
 # Lines of an answer that are made at once, and that a file of recommendations has about.
 _AT_ONCE = 2**18

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
-from fillrank.data.tables import Origin
+from fillrank.table.entries import Entries
+from fillrank.table.frames import Origin
 
 
 class Part(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from fillrank.data.layout import Layout, LongFields, given_fields, named_fields
-from fillrank.data.tables import check_fields
 from fillrank.errors import InputError, NotSupportedError, ReadError
+from fillrank.table.frames import check_fields
+from fillrank.table.layout import Layout, LongFields, given_fields, named_fields
 
 
 class Lines(NamedTuple):

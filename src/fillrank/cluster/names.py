@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.data.layout import LongFields
-from fillrank.data.names import factorize
-from fillrank.data.narrow import narrowed
-from fillrank.data.scale import MOST_LEVELS
-from fillrank.data.standard import Measure, Span, total
-from fillrank.data.tables import as_frame, long_columns
-from fillrank.data.triplets import Triplets, gather_columns
+from fillrank.table.frames import as_frame, long_columns
+from fillrank.table.labels import factorize
+from fillrank.table.layout import LongFields
+from fillrank.table.narrow import narrowed
+from fillrank.table.rating_scale import MOST_LEVELS
+from fillrank.table.triplets import Triplets, gather_columns
+from fillrank.table.units import Measure, Span, total
 
 
 class Names(NamedTuple):

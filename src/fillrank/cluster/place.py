@@ -13,9 +13,9 @@ from fillrank.cluster.room import check_worker_room
 from fillrank.cluster.sides import RemoteSide
 from fillrank.cluster.table import lay_out
 from fillrank.cluster.watch import Watch
-from fillrank.data.observations import Observations
 from fillrank.errors import InputError, NotSupportedError
 from fillrank.samplers.state import RemoteData
+from fillrank.table.observations import Observations
 
 
 class Form(NamedTuple):

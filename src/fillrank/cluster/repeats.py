@@ -10,8 +10,8 @@ from fillrank.cluster.laid_out import Part
 from fillrank.cluster.names import Names, Numbered
 from fillrank.cluster.results import results
 from fillrank.cluster.watch import Watch
-from fillrank.data.names import SHOWN, written
 from fillrank.errors import InputError
+from fillrank.table.labels import SHOWN, written
 
 Cells = list[tuple[int, int]]
 

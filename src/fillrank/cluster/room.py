@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fillrank.data.memory import in_bytes
 from fillrank.errors import InputError
+from fillrank.runtime.memory import in_bytes
 
 _POSITION = 4  # bytes of the place of an entry
 _POINTER = 8

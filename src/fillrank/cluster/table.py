@@ -31,11 +31,11 @@ from fillrank.cluster.names import (
 from fillrank.cluster.repeats import Table, check_repeats
 from fillrank.cluster.results import results
 from fillrank.cluster.watch import Watch
-from fillrank.data.ordering import gather, turned
-from fillrank.data.scale import ENTRIES_PER_LEVEL, rating_scale
-from fillrank.data.standard import Measure, Span, units_of
-from fillrank.data.tables import Origin
 from fillrank.errors import InputError
+from fillrank.table.frames import Origin
+from fillrank.table.ordering import gather, turned
+from fillrank.table.rating_scale import ENTRIES_PER_LEVEL, rating_scale
+from fillrank.table.units import Measure, Span, units_of
 
 
 class Standardised(NamedTuple):

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fillrank.cluster.laid_out import Part
-from fillrank.data.blocks import blocks
 from fillrank.kernels.gaussian_rows import Address, Prior
 from fillrank.kernels.products import Fitted, add_products, effect_sums_by_row
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.rows import draw_one_by_one
+from fillrank.table.blocks import blocks
 
 # Multipliers of splitmix64 (Steele, Lea and Flood 2014), and its increment.
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))

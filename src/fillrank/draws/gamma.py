@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import uniform
+from fillrank.runtime.kernel_cache import njit
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 

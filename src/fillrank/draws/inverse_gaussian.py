@@ -18,9 +18,9 @@ which is accurate for every p >= 0. At mean = inf, p = 0, it is the limit law, s
 
 import math
 
-from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import uniform
+from fillrank.runtime.kernel_cache import njit
 
 
 @njit

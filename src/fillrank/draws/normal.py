@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
 from fillrank.draws.streams import next_bits, seek, to_unit, uniform
+from fillrank.runtime.kernel_cache import njit
 
 _LAYERS = 256
 _TAIL = 3.6541528853610088

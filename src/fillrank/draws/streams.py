@@ -12,7 +12,7 @@ moves it to a row and a component, ``next_bits`` takes 64 bits and steps on.
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
+from fillrank.runtime.kernel_cache import njit
 
 KEY, PHASE, ROW, COMPONENT, ATTEMPT = range(5)
 

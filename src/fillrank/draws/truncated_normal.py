@@ -19,9 +19,9 @@ from the mean: so a draw keeps all its digits even 10^10 sd out in the tail.
 
 import math
 
-from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import uniform
+from fillrank.runtime.kernel_cache import njit
 
 _NEAR = 0.45
 _NARROW_INSIDE = math.sqrt(2.0 * math.pi)

@@ -15,9 +15,9 @@ import math
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
 from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal
+from fillrank.runtime.kernel_cache import njit
 
 
 @njit

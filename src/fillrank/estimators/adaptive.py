@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from fillrank.data.checks import check_real
 from fillrank.errors import InputError
 from fillrank.estimators.spectral import Frame, Setting, SpectralCompleter
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Factors, Fit
+from fillrank.validation import check_real
 
 # Where beta is looked for, as shares of the largest singular value.
 _SHARES = (1.0, 0.1, 0.01, 0.001)

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.data.checks import check_real, check_whole
-from fillrank.data.observations import Observations
-from fillrank.data.tables import to_long
 from fillrank.errors import InputError
 from fillrank.estimators.fitted import Fitted, Unknown
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.posterior.completions import Completions
 from fillrank.posterior.metrics import rmse
 from fillrank.posterior.posterior import Kind
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.table.frames import to_long
+from fillrank.table.observations import Observations
+from fillrank.validation import check_real, check_whole
 
 # Asks a posterior about cells by their positions.
 Question = Callable[[Any, np.ndarray, np.ndarray], Any]

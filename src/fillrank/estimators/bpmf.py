@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fillrank.data.checks import check_real
 from fillrank.draws.streams import chain_key
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.sampled import SampledCompleter
-from fillrank.kernels.workers import Workers
 from fillrank.run.chains import Chain, Resuming, Sampler
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import bpmf
 from fillrank.samplers.state import Data, Options
 from fillrank.samplers.state_checks import bpmf_is_sound
 from fillrank.solvers.spectral_start import largest_rank, spectral_start
+from fillrank.validation import check_real
 
 _USUAL_MAX_RANK = 30
 # The authors' beta_0; nu_0 is the rank.

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fillrank.data.observations import Observations
 from fillrank.errors import InputError, SmallTableWarning, UnitsWarning
 from fillrank.estimators.warn import warn_user
+from fillrank.table.observations import Observations
 
 # Columns with fewer entries say nothing about their size, and a ratio of sizes below this is what
 # random factors alone bring about.

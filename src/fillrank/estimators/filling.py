@@ -11,18 +11,18 @@ import numpy as np
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.data.checks import check_whole
-from fillrank.data.entries import Entries
-from fillrank.data.observations import Observations
-from fillrank.data.standard import new_values
-from fillrank.data.tables import is_table, to_wide
-from fillrank.data.triplets import Triplets
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.estimators.asking import Asking
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.fitted import Unknown
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.posterior.fold_in import fold_in, transposed
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.table.entries import Entries
+from fillrank.table.frames import is_table, to_wide
+from fillrank.table.observations import Observations
+from fillrank.table.triplets import Triplets
+from fillrank.table.units import new_values
+from fillrank.validation import check_whole
 
 # Of one row.
 _NO_ENTRIES = Entries(np.zeros(2, np.int64), np.zeros(0, np.int64), np.zeros(0))

@@ -10,15 +10,15 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from fillrank.data.matrices import dense_matrix
-from fillrank.data.memory import check_room, in_bytes
-from fillrank.data.observations import Observations
-from fillrank.data.tables import is_table
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.estimators.checks import check_choice, warn_of_units
-from fillrank.estimators.threads import available_threads
-from fillrank.kernels.workers import Workers
-from fillrank.run.progress import say
+from fillrank.runtime.memory import check_room, in_bytes
+from fillrank.runtime.progress import say
+from fillrank.runtime.threads import available_threads
+from fillrank.runtime.workers import Workers
+from fillrank.table.frames import is_table
+from fillrank.table.matrices import dense_matrix
+from fillrank.table.observations import Observations
 
 # What is done about names that the model does not know.
 Unknown = Literal["error", "prior"]

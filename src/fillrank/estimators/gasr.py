@@ -13,9 +13,9 @@ from fillrank.draws.streams import chain_key
 from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.checks import EFFECTS, check_choice
 from fillrank.estimators.on_cluster import ClusterCompleter
-from fillrank.kernels.workers import Workers
 from fillrank.run.chains import Chain, Resuming, Sampler
 from fillrank.run.loop import AUTO_BURN_IN, Plan
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import gasr, gasr_published, observed
 from fillrank.samplers.hyperparameters import adapt
 from fillrank.samplers.state import Data, Frame, Info, Options, State, init

@@ -9,24 +9,24 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.data.checks import check_whole
-from fillrank.data.entries import Entries
 from fillrank.draws.streams import chain_key
 from fillrank.errors import ConvergenceWarning, NotSupportedError, ReadError
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
 from fillrank.estimators.warn import warn_unconverged, warn_user, why_not_to_trust
 from fillrank.kernels.ordinal import Scorer
-from fillrank.kernels.workers import Workers
 from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.posterior.soundness import check_traces
 from fillrank.run.chains import Chain, Sampler
 from fillrank.run.loop import Outcome, Plan, begin, execute
 from fillrank.run.recorder import Traces
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import ipm3f as gibbs
 from fillrank.samplers.state import Data
 from fillrank.solvers import ipm3f as variational
 from fillrank.solvers.fit import Limits
+from fillrank.table.entries import Entries
+from fillrank.validation import check_whole
 
 # Sweeps of the chains that compare penalties; half of them are not kept.
 _TRIAL_SWEEPS = 40

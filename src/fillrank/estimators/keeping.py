@@ -14,16 +14,16 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.data.array_file import Content, read, write
-from fillrank.data.checks import check_whole
-from fillrank.data.codec import Labels, pack, unpack_all
-from fillrank.data.names import check_unique
-from fillrank.data.narrow import narrowed
-from fillrank.data.observations import Observations
-from fillrank.data.tables import Origin
 from fillrank.errors import FillrankError, InputError, NotSupportedError, ReadError
 from fillrank.estimators.fitted import Fitted
 from fillrank.posterior.soundness import check_summary
+from fillrank.storage.array_file import Content, read, write
+from fillrank.storage.codec import Labels, pack, unpack_all
+from fillrank.table.frames import Origin
+from fillrank.table.labels import check_unique
+from fillrank.table.narrow import narrowed
+from fillrank.table.observations import Observations
+from fillrank.validation import check_whole
 from fillrank.version import __version__
 
 _KIND = "model"

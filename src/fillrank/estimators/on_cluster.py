@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fillrank.data.fingerprint import fingerprint
 from fillrank.estimators.checks import check_value_range, warn_of_units
 from fillrank.estimators.sampled import Going, SampledCompleter
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.posterior.posterior import Units
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.table.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from fillrank.cluster.place import Placed

@@ -7,24 +7,24 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from fillrank.data.checks import check_real, check_whole
-from fillrank.data.entries import Entries
-from fillrank.data.levels import Levels, find_levels
-from fillrank.data.observations import Observations
 from fillrank.errors import NotSupportedError, ReadError
 from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import seed_from
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.kernels.ordinal import Scorer
-from fillrank.kernels.workers import Workers
 from fillrank.posterior.metrics import mae
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.soundness import check_ordinal
-from fillrank.run.progress import progress_for
+from fillrank.runtime.progress import progress_for
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.margin_path import penalty_path
 from fillrank.solvers.path import RISES, PathPoint
+from fillrank.table.entries import Entries
+from fillrank.table.levels import Levels, find_levels
+from fillrank.table.observations import Observations
+from fillrank.validation import check_real, check_whole
 
 _VALIDATION_SHARE = 0.2
 # Below this the losses of a table of any size overwhelm double precision.

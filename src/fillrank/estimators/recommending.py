@@ -7,17 +7,17 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.data.checks import check_real, check_whole, generator
-from fillrank.data.memory import check_room
-from fillrank.data.observations import Observations
-from fillrank.data.tables import to_long
-from fillrank.data.triplets import Triplets
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.filling import Filling
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.posterior import recommend
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.recommend import LeftOut, Top
+from fillrank.runtime.memory import check_room
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.table.frames import to_long
+from fillrank.table.observations import Observations
+from fillrank.table.triplets import Triplets
+from fillrank.validation import check_real, check_whole, generator
 
 By = Literal["mean", "cautious", "curious"]
 # What a line of the answer costs while it is made.

@@ -12,10 +12,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.data.checks import check_whole
-from fillrank.data.fingerprint import fingerprint
-from fillrank.data.observations import Observations
-from fillrank.data.standard import Standard, standardise
 from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError, ReadError
 from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import (
@@ -24,10 +20,8 @@ from fillrank.estimators.checks import (
     seed_from,
     warn_of_few_entries,
 )
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.estimators.warn import warn_user, why_not_to_trust
 from fillrank.kernels.compiled import must_compile
-from fillrank.kernels.workers import Workers
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, diagnose_run
 from fillrank.posterior.halves import halved
 from fillrank.posterior.mean import mean_draw
@@ -47,11 +41,17 @@ from fillrank.run.loop import (
     begin,
     execute,
 )
-from fillrank.run.progress import say
 from fillrank.run.recorder import Recorder, Traces
+from fillrank.runtime.progress import say
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.runtime.workers import Workers
 from fillrank.samplers import bpmf, gasr
 from fillrank.samplers.draw import Draw
 from fillrank.samplers.state import Data, FullData, full_if_so
+from fillrank.table.fingerprint import fingerprint
+from fillrank.table.observations import Observations
+from fillrank.table.units import Standard, standardise
+from fillrank.validation import check_whole
 
 # The power of the data's unit that a traced quantity carries.
 _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from fillrank.data.observations import Observations
 from fillrank.errors import NotSupportedError
 from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.fitted import Unknown
 from fillrank.posterior.metrics import coverage, mae, nmae, rmse
+from fillrank.table.observations import Observations
 
 
 def score(

@@ -8,25 +8,25 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from fillrank.data.checks import check_real, check_whole
-from fillrank.data.entries import Entries
-from fillrank.data.observations import Observations
-from fillrank.data.standard import location_and_scale
 from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import EFFECTS, check_choice, check_value_range, seed_from
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.estimators.warn import warn_unconverged
-from fillrank.kernels.workers import Workers
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.posterior.soundness import check_posterior
-from fillrank.run.progress import progress_for
+from fillrank.runtime.progress import progress_for
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.draw import Draw
 from fillrank.samplers.state import Data, Options
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.effects import start_effects, without
 from fillrank.solvers.fit import Factors, Fit, Limits
 from fillrank.solvers.path import PathPoint, penalty_grid, root_mean_square, walk
+from fillrank.table.entries import Entries
+from fillrank.table.observations import Observations
+from fillrank.table.units import location_and_scale
+from fillrank.validation import check_real, check_whole
 
 _VALIDATION_SHARE = 0.2
 _USUAL_MAX_RANK = 50

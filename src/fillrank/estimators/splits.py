@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
-from fillrank.data.checks import check_whole
-from fillrank.data.observations import ENTRY_POSITIONS, Observations
 from fillrank.errors import InputError
 from fillrank.estimators.checks import seed_from
+from fillrank.table.observations import ENTRY_POSITIONS, Observations
+from fillrank.validation import check_whole
 
 
 class EntryKFold(BaseCrossValidator):

@@ -1,9 +1,9 @@
 """Warnings about runs that ended too early."""
 
-from fillrank.data.warn import warn_user
 from fillrank.errors import ConvergenceWarning
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.run.loop import Outcome
+from fillrank.runtime.warnings import warn_user
 
 
 def warn_unconverged(method: object, reason: str) -> None:

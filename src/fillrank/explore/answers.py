@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.errors import NotSupportedError
 from fillrank.estimators.recommending import By, Recommending
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.explore.likeness import Likeness, factors
 from fillrank.explore.names import Names
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.runtime.workers import Workers
+from fillrank.table.entries import Entries
 
 Side = Literal["rows", "columns"]
 Order = Literal["high", "low"]

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.data.layout import LONG_HINT
-from fillrank.data.observations import Observations
-from fillrank.data.readers import TEXT_ENDINGS, read
-from fillrank.data.tables import free_name
-from fillrank.data.written import as_text, digits_for, rounded, shortest
 from fillrank.errors import FillrankError, InputError, UnknownNameError
 from fillrank.explore.answers import LEVEL, Answers, axis_of, number
+from fillrank.io.read import TEXT_ENDINGS, read
 from fillrank.posterior.posterior import Posterior
+from fillrank.table.formatting import as_text, digits_for, rounded, shortest
+from fillrank.table.frames import free_name
+from fillrank.table.layout import LONG_HINT
+from fillrank.table.observations import Observations
 
 MOST_BYTES = 50 * 2**20
 MOST_CELLS = 5_000_000

@@ -36,10 +36,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import seek, start_stream, uniform
 from fillrank.kernels.tiles import REASSOCIATE, add_multiple, gather, longest_row
+from fillrank.runtime.kernel_cache import njit
 
 
 class Features(NamedTuple):

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
-from fillrank.data.kernel_cache import njit
 from fillrank.kernels.tiles import REASSOCIATE
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.kernel_cache import njit
+from fillrank.runtime.workers import Workers
+from fillrank.table.entries import Entries
 
 _MOST_NEWTON_STEPS = 100
 

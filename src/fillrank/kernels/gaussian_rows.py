@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
 from fillrank.kernels.lanes import (
@@ -38,6 +37,7 @@ from fillrank.kernels.lanes import (
     transpose,
 )
 from fillrank.kernels.tiles import longest_row
+from fillrank.runtime.kernel_cache import njit
 
 # How many entries ahead factors are asked for, and how many bytes come at once.
 _AHEAD = 32

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
 from fillrank.kernels.tiles import REASSOCIATE
+from fillrank.runtime.kernel_cache import njit
 
 
 class Corners(NamedTuple):

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
 from fillrank.kernels.hinge_pieces import (
     add_crossings,
     finish_crossings,
@@ -25,6 +24,7 @@ from fillrank.kernels.hinge_pieces import (
 from fillrank.kernels.max_margin import direction_of
 from fillrank.kernels.ordinal import score_at
 from fillrank.kernels.tiles import REASSOCIATE, add_multiple, longest_row
+from fillrank.runtime.kernel_cache import njit
 
 
 class Hinges(NamedTuple):

@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
 from fillrank.kernels.tiles import REASSOCIATE
+from fillrank.runtime.kernel_cache import njit
 
 # Entries gathered at a time: the tile stays in cache, and float32 sums are short.
 _CHUNK = 256

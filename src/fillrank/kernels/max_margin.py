@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
-from fillrank.data.kernel_cache import njit
 from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.tiles import REASSOCIATE
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.kernel_cache import njit
+from fillrank.runtime.workers import Workers
+from fillrank.table.entries import Entries
 
 
 class RowGradients(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
+from fillrank.runtime.kernel_cache import njit
 
 
 class Scorer(NamedTuple):

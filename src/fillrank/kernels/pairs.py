@@ -2,8 +2,8 @@
 
 import math
 
-from fillrank.data.kernel_cache import njit
 from fillrank.kernels.tiles import REASSOCIATE
+from fillrank.runtime.kernel_cache import njit
 
 
 @njit(fastmath=REASSOCIATE)

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
-from fillrank.data.kernel_cache import njit
 from fillrank.kernels.lanes import prefetch
 from fillrank.kernels.remote import Remote
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.kernel_cache import njit
+from fillrank.runtime.workers import Workers
+from fillrank.table.entries import Entries
 
 # Sums over rows for every column are made in shares of the rows, each with a block of its own. Their
 # number depends on the table alone, so that the bits do not depend on the threads; all shares together

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
 from fillrank.draws.streams import seek, start_stream, uniform
 from fillrank.draws.truncated_normal import truncated_normal
 from fillrank.kernels.tiles import (
@@ -19,6 +18,7 @@ from fillrank.kernels.tiles import (
     longest_row,
     square_and_product,
 )
+from fillrank.runtime.kernel_cache import njit
 
 # A likelihood flatter than this over the whole interval is taken as no likelihood at all.
 _FLAT = 1e-12

@@ -9,7 +9,7 @@ values.
 
 import numpy as np
 
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 
 # Rows of a part: enough that its triangle is small beside it.
 _PART, _PART_PER_COLUMN = 2048, 4

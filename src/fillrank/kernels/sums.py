@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.kernel_cache import njit
+from fillrank.runtime.workers import Workers
 
 BLOCK = 1024  # rows
 # Of products with a matrix: rows at a time, which stay in a cache, and how many sums there are at most.

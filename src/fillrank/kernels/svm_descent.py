@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.kernel_cache import njit
 from fillrank.kernels.max_margin import dot
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
+from fillrank.runtime.kernel_cache import njit
 
 # Passes over a column, and the change of a score, as a share of ell, that ends them sooner. More
 # passes do not pay: the features that the column is fitted to move on in the next step.

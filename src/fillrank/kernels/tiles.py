@@ -1,6 +1,6 @@
 """A row's factors in cache, plainly: for kernels whose draws cost more than their sums."""
 
-from fillrank.data.kernel_cache import njit
+from fillrank.runtime.kernel_cache import njit
 
 # Sums may be taken in any order, so that they can be vectorised; NaN and infinity keep their meaning.
 # A function with such sums that kernels call must have ``forceinline``. Otherwise it is optimised once

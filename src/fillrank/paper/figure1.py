@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fillrank as fr
-from fillrank.data.observations import Observations
 from fillrank.errors import InputError
 from fillrank.paper import figure1_plots
 from fillrank.paper.factors import rank_by_ratio, shape_of
@@ -25,6 +24,7 @@ from fillrank.paper.study import Experiment, Key, Request, Result, Task
 from fillrank.paper.sweeps import Sweep, sweeps
 from fillrank.paper.tables import write_csv
 from fillrank.posterior.rank import most_probable, rank_probabilities
+from fillrank.table.observations import Observations
 
 NAME = "figure1"
 METHODS = (GASR_PUBLISHED, GASR, BPMF, SOFT_IMPUTE, HASI)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 import fillrank as fr
-from fillrank.data.observations import Observations
-from fillrank.data.triplets import Triplets
 from fillrank.errors import InputError, ReadError
+from fillrank.table.observations import Observations
+from fillrank.table.triplets import Triplets
 
 MOVIELENS, EACHMOVIE, GENERATED = "MovieLens 1M", "EachMovie sample", "generated ratings"
 _TEST_FRACTION = 0.2

@@ -5,15 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.data.observations import Observations
-from fillrank.data.standard import standardise
 from fillrank.estimators.checks import check_value_range, seed_from
 from fillrank.estimators.sampled import SampledCompleter
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.posterior.posterior import Units
 from fillrank.run.chains import run
+from fillrank.runtime.threads import one_blas_thread
 from fillrank.samplers.draw import Draw
 from fillrank.samplers.state import Data
+from fillrank.table.observations import Observations
+from fillrank.table.units import standardise
 
 
 class Sweep(NamedTuple):

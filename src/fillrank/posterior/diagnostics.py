@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.cache_folder import some_home
 from fillrank.run.recorder import Traces
+from fillrank.runtime.cache_folder import some_home
 
 # Vehtari et al. (2021) ask for R-hat below 1.01 before a draw is reported. Predictions are means over
 # many weakly identified factors, and are steady long before every singular value is.

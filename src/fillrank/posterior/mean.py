@@ -7,10 +7,10 @@ has it in numbers). A prediction then costs 2k products instead of T k.
 
 import numpy as np
 
-from fillrank.data.blocks import blocks
 from fillrank.kernels.spectrum import orthonormalise
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.draw import Draw
+from fillrank.table.blocks import blocks
 
 # Fewer factors than this are not worth saving: tables with a side as short have exact means.
 _FEWEST = 64

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fillrank.kernels.ordinal import Scorer, add_levels, add_margins
-from fillrank.kernels.workers import Workers
 from fillrank.posterior.posterior import Units
+from fillrank.runtime.workers import Workers
 
 # Cells worked on at once: their margins stay in cache.
 _BLOCK = 8192

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fillrank.kernels.pairs import mixture_quantiles, pair_values, restored_pair_values
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.draw import Draw
 
 Kind = Literal["signal", "observation"]

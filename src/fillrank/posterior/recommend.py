@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.top import Columns, Heaps, Place, keep_best, place_of
-from fillrank.kernels.workers import Workers
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.posterior import Posterior
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.draw import Draw
+from fillrank.table.entries import Entries
 
 # Numbers in the factors of the rows, or of the columns, that are worked on at once.
 _AT_ONCE = 2**22

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fillrank.data.cache_folder import some_home
-from fillrank.data.observations import Observations
 from fillrank.errors import NotSupportedError
 from fillrank.posterior.posterior import Units
 from fillrank.run.recorder import Traces
+from fillrank.runtime.cache_folder import some_home
+from fillrank.table.observations import Observations
 from fillrank.version import __version__
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fillrank.data.fingerprint import fingerprint
-from fillrank.data.observations import Observations
+from fillrank.table.fingerprint import fingerprint
+from fillrank.table.observations import Observations
 from fillrank.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.data.observations import Observations
 from fillrank.posterior.ordinal import OrdinalPosterior
+from fillrank.table.observations import Observations
 
 # Intervals of so many cells take some seconds.
 MOST_CELLS = 200_000

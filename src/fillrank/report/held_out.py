@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.data.observations import Observations
 from fillrank.errors import InputError
 from fillrank.posterior.metrics import coverage, rmse
+from fillrank.table.observations import Observations
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 # Intervals cost far more than means: so many entries tell the coverage of all to within 1%.

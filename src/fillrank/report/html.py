@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.data.whole_files import whole_file
 from fillrank.errors import NotSupportedError
 from fillrank.estimators.sampled import SampledCompleter
 from fillrank.posterior.diagnostics import Diagnostics
@@ -22,6 +21,7 @@ from fillrank.report.drawing import Map, Picture, map_of, picture
 from fillrank.report.held_out import HeldOut, compare
 from fillrank.report.names import shown
 from fillrank.report.places import Side, places
+from fillrank.storage.atomic_write import whole_file
 
 # Rows in a table of certain or uncertain cells.
 _LISTED = 10

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fillrank.errors import InputError
-from fillrank.estimators.threads import one_blas_thread
 from fillrank.posterior.ordinal import OrdinalPosterior
+from fillrank.runtime.threads import one_blas_thread
 
 Side = Literal["rows", "columns"]
 # Scorers whose average stands for that of all kept ones.

@@ -16,13 +16,13 @@ import warnings
 from reprlib import repr as in_short
 from typing import Any, NamedTuple, Self
 
-from fillrank.data.array_file import Content
-from fillrank.data.codec import pack, unpack, unpack_all
-from fillrank.data.folders import open_folder
 from fillrank.errors import CheckpointWarning, InputError, OutputError, ReadError
 from fillrank.run.chains import Sampler
 from fillrank.run.checkpoint_checks import Parts, check_parts, type_of_parts
 from fillrank.run.loop import Run
+from fillrank.storage.array_file import Content
+from fillrank.storage.codec import pack, unpack, unpack_all
+from fillrank.storage.folders import open_folder
 
 SECONDS_BETWEEN = 60.0
 _RUN, _DRAWS = "run-{:09d}.fillrank", "draws-{:09d}.fillrank"

@@ -9,9 +9,9 @@ import numpy as np
 from fillrank.errors import NumericalError
 from fillrank.run.chains import Chain, Entered, Sampler, Step
 from fillrank.run.chains import run as sweeps
-from fillrank.run.progress import progress_for
 from fillrank.run.recorder import Recorder
 from fillrank.run.stopping import ENOUGH, added_error
+from fillrank.runtime.progress import progress_for
 
 # The burn-in unless the user says otherwise. It is also how long Monte Carlo EM goes on, and on ratings
 # a longer one is worse: EM slowly lowers sigma^2 as spare components fill with noise (docs/defaults.md).

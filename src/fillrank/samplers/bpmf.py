@@ -25,8 +25,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
-from fillrank.data.entries import Entries
-from fillrank.data.kernel_cache import njit
 from fillrank.draws import streams
 from fillrank.draws.gamma import gamma as draw_gamma
 from fillrank.draws.normal import normal
@@ -37,10 +35,12 @@ from fillrank.kernels.gaussian_rows import Address, Prior
 from fillrank.kernels.joint_rows import JointPrior
 from fillrank.kernels.spectrum import singular_values
 from fillrank.kernels.sums import gram, sums_about, turned
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.kernel_cache import njit
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.draw import Draw
 from fillrank.samplers.rows import draw_rows
 from fillrank.samplers.state import SMALLEST_NOISE, Data, FullData, Start
+from fillrank.table.entries import Entries
 
 # Small random factors. Beside a guess, those that it lacks start smaller yet.
 _FIRST_SD, _SPARE_SD = 0.1, 0.01

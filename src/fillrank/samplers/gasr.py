@@ -44,8 +44,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
-from fillrank.data.kernel_cache import njit
 from fillrank.draws import streams
 from fillrank.draws.gamma import gamma as draw_gamma
 from fillrank.draws.inverse_gaussian import inverse_gaussian
@@ -55,6 +53,7 @@ from fillrank.kernels.dense_rows import Dense
 from fillrank.kernels.gaussian_rows import Address, Prior
 from fillrank.kernels.remote import Remote
 from fillrank.kernels.sums import scaled, sums_about
+from fillrank.runtime.kernel_cache import njit
 from fillrank.samplers.rows import draw_rows
 from fillrank.samplers.state import (
     SMALLEST_NOISE,
@@ -67,6 +66,7 @@ from fillrank.samplers.state import (
     State,
     relaxation,
 )
+from fillrank.table.entries import Entries
 
 # The scale S of the priors of the effects' means and of all standard deviations, in units of the data's
 # standard deviation. That unit is itself unknown in a table of few entries, so S is above 1.

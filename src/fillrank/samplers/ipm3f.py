@@ -16,7 +16,7 @@ keeps more than the margin ell from both. The buffet has at most ``max_features`
 the IBP's given that. (The pseudo-likelihood is not normalised over y.)
 
 A sweep draws, each given the newest of all others: lambda of the hinge's scale mixture and the
-thresholds, row by row (:mod:`fillrank.likelihoods.hinge`), after which the entries are Gaussian; Z,
+thresholds, row by row (:mod:`fillrank.noise.hinge`), after which the entries are Gaussian; Z,
 with births and deaths of features (:mod:`fillrank.kernels.binary_features`); V, column by column.
 """
 
@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.draws import streams
 from fillrank.kernels.binary_features import (
     FeaturePrior,
@@ -37,9 +36,10 @@ from fillrank.kernels.hinge_rows import hinge_losses
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
 from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.spectrum import singular_values
-from fillrank.kernels.workers import Workers
-from fillrank.likelihoods.hinge import Hinge, Working, augment_rows
+from fillrank.noise.hinge import Hinge, Working, augment_rows
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
+from fillrank.table.entries import Entries
 
 
 class Hyper(NamedTuple):

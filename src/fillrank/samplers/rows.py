@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.dense_rows import Dense, RowPrior, dense_rows
 from fillrank.kernels.gaussian_rows import Address, Prior, gaussian_rows, lined_up
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
 from fillrank.kernels.remote import Remote
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
+from fillrank.table.entries import Entries
 
 
 def draw_rows(

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.dense_rows import Dense
 from fillrank.kernels.remote import Remote
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
+from fillrank.table.entries import Entries
 
 # The smallest noise variance, in units of the data's: below it single precision sees nothing.
 SMALLEST_NOISE = 1e-10

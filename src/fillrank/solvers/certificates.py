@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import (
     Completed,

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.products import effect_sums
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data, Effect, Options, RemoteData
+from fillrank.table.entries import Entries
 
 _STEPS = 10
 _FIRST_VARIANCE = 0.1

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.products import product, residual
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
+from fillrank.table.entries import Entries
 
 
 class Factors(NamedTuple):

@@ -38,7 +38,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, digamma, xlogy
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.hinge_rows import (
     Hinges,
     ThresholdPrior,
@@ -48,10 +47,11 @@ from fillrank.kernels.hinge_rows import (
 )
 from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.svm_descent import fit_columns
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.margin import MarginFit
+from fillrank.table.entries import Entries
 
 # So many iterations in a row must lower the objective by less than the tolerance.
 CALM = 10

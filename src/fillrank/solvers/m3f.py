@@ -19,14 +19,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.optimize import minimize
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.max_margin import column_gradient, row_gradients
 from fillrank.kernels.ordinal import Scorer
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.margin import MarginFit
 from fillrank.solvers.margin_saddles import with_new_components
+from fillrank.table.entries import Entries
 
 _FIRST_SD = 0.1
 # A new row is a small convex problem: it is solved well.

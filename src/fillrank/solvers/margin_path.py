@@ -6,7 +6,7 @@ from scipy.sparse.linalg import svds
 
 from fillrank.kernels.max_margin import slopes
 from fillrank.kernels.ordinal import Scorer
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.m3f import best_thresholds

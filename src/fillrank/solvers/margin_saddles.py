@@ -9,7 +9,7 @@ import numpy as np
 from fillrank.kernels.max_margin import slopes
 from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.products import product
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Factors
 from fillrank.solvers.truncated_svd import leading

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.products import residual
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.fit import Factors, Fit
+from fillrank.table.entries import Entries
 
 # The grid: from 10^-0.1 to 10^-3 of the largest penalty (the grid of HASI's authors).
 _DECADES = (-0.1, -3.0)

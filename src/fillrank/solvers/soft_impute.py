@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.certificates import Judge, change, objective, relative_change, zero_fit
 from fillrank.solvers.fit import Completed, Factors, Fit, Limits, no_factors, residuals

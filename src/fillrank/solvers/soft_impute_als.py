@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.products import product, residual
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data
 from fillrank.solvers.certificates import Judge, objective, relative_change, zero_fit
 from fillrank.solvers.fit import Factors, Fit, Limits, no_factors, residuals
+from fillrank.table.entries import Entries
 
 # D^2 of directions that a start lacks, in units of lambda. From Z = 0 the first step shrinks by half;
 # from a solution nearby it should not go far from where it was.

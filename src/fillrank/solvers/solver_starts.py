@@ -8,14 +8,14 @@ import math
 
 import numpy as np
 
-from fillrank.data.entries import Entries
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data, Options, Start
 from fillrank.solvers.effects import without
 from fillrank.solvers.fit import Factors, Fit, Limits
 from fillrank.solvers.hasi import hasi
 from fillrank.solvers.soft_impute import soft_impute
 from fillrank.solvers.spectral_start import noise_edge, spectral_start
+from fillrank.table.entries import Entries
 
 # A start need not be exact.
 _ITERATIONS, _TOLERANCE = 50, 1e-3

@@ -10,13 +10,13 @@ import math
 
 import numpy as np
 
-from fillrank.data.entries import Entries
 from fillrank.kernels.products import Fitted, effect_sums, residual_products
 from fillrank.kernels.remote import Remote
 from fillrank.kernels.spectrum import orthonormalise, triangle
-from fillrank.kernels.workers import Workers
+from fillrank.runtime.workers import Workers
 from fillrank.samplers.state import Data, Effect, Options, RemoteData, Start
 from fillrank.solvers.effects import start_effects
+from fillrank.table.entries import Entries
 
 _Effects = tuple[np.ndarray, np.ndarray]
 

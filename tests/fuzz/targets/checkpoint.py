@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import fillrank as fr
-from fillrank.data import whole_files
 from fillrank.run import checkpoint
+from fillrank.storage import atomic_write as whole_files
 from fuzz.folders import packed, read_folder, unpacked, write_folder
 from fuzz.forgeries import forge
 from fuzz.mutations import mutated

@@ -4,7 +4,7 @@ from pathlib import Path
 from unittest import mock
 
 import fillrank as fr
-from fillrank.data import matrix_market as reader
+from fillrank.io import matrix_market as reader
 from fuzz.targets import matrix_market
 
 SUFFIX = ".mtx"

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from fillrank.cli.pairs import read_pairs
-from fillrank.data.observations import Observations
+from fillrank.table.observations import Observations
 from fuzz.tables import FOODS, triplets
 
 SUFFIX = ".csv"

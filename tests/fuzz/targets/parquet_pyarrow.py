@@ -4,7 +4,7 @@ from pathlib import Path
 from unittest import mock
 
 import fillrank as fr
-from fillrank.data import binary
+from fillrank.io import binary
 from fuzz.targets import parquet_long, parquet_wide
 
 SUFFIX = ".parquet"

@@ -1,0 +1,47 @@
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from fillrank.storage.strict_json import dump, float_tree, parse, tree_float
+
+NUMBERS = [0.0, -0.0, 0.1, 1 / 3, 1e22, 5e-324, sys.float_info.max, 2.0**53, -1.0]
+
+
+@pytest.mark.parametrize("number", [*NUMBERS, math.inf, -math.inf, math.nan])
+def test_every_float_comes_back(number):
+    again = tree_float(parse(dump(float_tree(number))))
+    assert type(again) is float
+    np.testing.assert_array_equal(
+        np.float64(again).view(np.uint64), np.float64(number).view(np.uint64)
+    )
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [1, True, None, "nan", "1.0", [1.0], {}, {"float": "1.0"}, {"float": 1.0}, {"float": ["nan"]},
+     {"float": "nan", "x": 1}, math.inf, math.nan],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_float(tree):
+    with pytest.raises(ValueError, match="no number with a decimal point"):
+        tree_float(tree)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "nul", "NaN", "Infinity", "[-Infinity]", "1e999", "-1e999", "9" * 5000, "[" * 100_000,
+     '{"a":' * 100_000, '{"a": 1, "a": 1}', '[{"b": {"a": 1, "a": 1}}]', "[1,]", "[1] 2", "'a'"],
+    ids=lambda text: text[:12],
+)  # fmt: skip
+def test_what_is_no_strict_json(text):
+    with pytest.raises(ValueError, match=r"."):
+        parse(text)
+
+
+def test_what_json_cannot_hold():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        dump([math.nan])
+    with pytest.raises(TypeError):
+        dump({1, 2})
