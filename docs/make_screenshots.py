@@ -44,7 +44,7 @@ def survey():
 def explorer():
     """The explorer: a row on a laptop, a column in the dark, a file on a phone."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from browser.chromium import as_screen, chromium
+    from helpers.chromium import as_screen, chromium
 
     model = fr.GASR(random_state=0, progress=False).fit(survey())
     at = int(model.observations_.row_positions("Nora Evans")[0])

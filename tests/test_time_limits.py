@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import LIMIT
+from helpers.processes import LIMIT
 
 ROOT = Path(__file__).parents[1]
 
@@ -55,7 +55,7 @@ def outcome(tmp_path, stuck, grace):
     test = tmp_path / "test_stuck.py"
     test.write_text(START + stuck + AFTER, encoding="utf-8")
     return subprocess.run(
-        [sys.executable, "-c", RUN, ROOT / "tests", test, str(grace)],
+        [sys.executable, "-c", RUN, ROOT, test, str(grace)],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from browser.chromium import chromium, what_is_missing
+from helpers.chromium import chromium, what_is_missing
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from browser.chromium import as_screen
-from explore.explorer_models import FOODS, HOSTILE, hostile, large, served, survey
+from helpers.chromium import as_screen
+from helpers.explorer_models import FOODS, HOSTILE, hostile, large, served, survey
 
 pytestmark = [
     pytest.mark.browser,

@@ -2,11 +2,11 @@ import warnings
 
 import numpy as np
 import pytest
-from result_files import cell, write_csv
 from typer.testing import CliRunner
 
 import fillrank as fr
 from fillrank.cli.main import app
+from helpers.result_files import cell, write_csv
 
 QUICK = ("--sweeps", "20", "--max-rank", "3")
 

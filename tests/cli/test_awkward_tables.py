@@ -4,11 +4,11 @@ import gzip
 
 import numpy as np
 import pytest
-from refusals import assert_refused
 
 import fillrank as fr
 from fillrank.cli import source
 from fillrank.cli.source import Source
+from helpers.refusals import assert_refused
 
 TABLE = "name;one;two;three\nÄnne Müller;1,5;;3\nBo;NA;2,5;-1\nСаша 名;4;n/a;0,25\n"
 CELLS = [1.5, 3.0, 2.5, -1.0, 4.0, 0.25]

@@ -2,10 +2,10 @@ import json
 
 import numpy as np
 import pytest
-from refusals import assert_refused
-from result_files import read_csv
 
 from fillrank.cli import contest, scores
+from helpers.refusals import assert_refused
+from helpers.result_files import read_csv
 
 FAST = ("--methods", "GASR,SoftImpute,M3F")
 

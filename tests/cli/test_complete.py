@@ -4,12 +4,12 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from result_files import read_csv, read_json
 
 import fillrank as fr
 from fillrank.cli import job, output
 from fillrank.table.formatting import digits_for
-from processes import LIMIT
+from helpers.processes import LIMIT
+from helpers.result_files import read_csv, read_json
 
 RESULTS = set(output.RESULTS)
 

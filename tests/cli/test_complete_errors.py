@@ -3,12 +3,12 @@ import os
 
 import numpy as np
 import pytest
-from refusals import assert_refused
-from result_files import write_csv
 
 from fillrank.cli import output
 from fillrank.cli.output import staged
 from fillrank.errors import OutputError
+from helpers.refusals import assert_refused
+from helpers.result_files import write_csv
 
 
 def long(tmp_path, *lines):

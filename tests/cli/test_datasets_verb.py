@@ -2,10 +2,10 @@ import json
 
 import pandas as pd
 import pytest
-from refusals import assert_refused
 
 import fillrank as fr
 from fillrank.io.datasets import DATASETS
+from helpers.refusals import assert_refused
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@ import re
 
 import numpy as np
 import pytest
-from result_files import read_csv, read_json
 
 from fillrank.cli import demo
+from helpers.result_files import read_csv, read_json
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@ import json
 
 import numpy as np
 import pytest
-from refusals import assert_refused
 
 import fillrank as fr
+from helpers.refusals import assert_refused
 
 QUICK = ("--sweeps", "20", "--max-rank", "2")
 

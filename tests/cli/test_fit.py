@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from refusals import assert_refused
 
 import fillrank as fr
 from fillrank.cli import methods, options
+from helpers.refusals import assert_refused
 
 QUICK = ("--sweeps", "20", "--max-rank", "2")
 

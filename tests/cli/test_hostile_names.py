@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from result_files import read_csv, write_csv
 
 import fillrank as fr
+from helpers.result_files import read_csv, write_csv
 
 ROWS = [
     "=1+1", "+2", "-x", "@SUM(A1)", 'say "hi"', "a,b", "two\nlines", "<script>alert(1)</script>",

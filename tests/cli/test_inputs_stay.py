@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from refusals import assert_refused
 
 import fillrank as fr
+from helpers.refusals import assert_refused
 
 
 @pytest.fixture

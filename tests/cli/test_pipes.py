@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from processes import LIMIT, end_when_late
+from helpers.processes import LIMIT, end_when_late
 
 COMMAND = [sys.executable, "-m", "fillrank"]
 QUICK = ("--sweeps", "20", "--max-rank", "2")

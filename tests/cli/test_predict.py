@@ -3,10 +3,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from refusals import assert_refused
-from result_files import read_csv
 
 import fillrank as fr
+from helpers.refusals import assert_refused
+from helpers.result_files import read_csv
 
 QUICK = ("--sweeps", "20", "--max-rank", "2")
 

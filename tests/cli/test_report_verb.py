@@ -1,5 +1,6 @@
 import pytest
-from refusals import assert_refused
+
+from helpers.refusals import assert_refused
 
 QUICK = ("--sweeps", "30", "--max-rank", "2")
 

@@ -1,10 +1,10 @@
 import os
 
 import pytest
-from refusals import assert_refused
-from result_files import read_csv
 
 from fillrank.paper import table1, table2
+from helpers.refusals import assert_refused
+from helpers.result_files import read_csv
 
 NUMBERS = {
     "rmse": 0.5, "relative": 0.2, "ratio": 1.1, "rank": 2, "sweeps": 60, "seconds": 0.1,

@@ -1,7 +1,8 @@
 from contextlib import ExitStack
 
 import pytest
-from clusters import Crew
+
+from helpers.clusters import Crew
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,9 @@ from fillrank.errors import ClusterError
 
 pytest.importorskip("distributed")
 
-from clusters import Crew, assert_same, harm_in_the_middle, small_table
-
 from fillrank.cluster import watch
 from fillrank.cluster.homes import Homes
+from helpers.clusters import Crew, assert_same, harm_in_the_middle, small_table
 
 # New processes for every death, and waiting for what does not come.
 slow = pytest.mark.slow

@@ -12,8 +12,6 @@ from fillrank.table.units import standardise
 
 pytest.importorskip("distributed")
 
-from clusters import assert_same, small_table
-
 from fillrank.cluster.from_here import part_of_table
 from fillrank.cluster.laid_out import Part, SideParts
 from fillrank.cluster.sides import RemoteSide
@@ -23,6 +21,7 @@ from fillrank.kernels.products import Fitted, effect_sums, residual_products
 from fillrank.runtime.workers import Workers
 from fillrank.samplers.rows import draw_rows
 from fillrank.table.entries import Entries
+from helpers.clusters import assert_same, small_table
 
 # A random start asks nothing of the workers: most tests do without the other one's 40 questions.
 SPECTRAL = {"n_sweeps": 8, "burn_in": 4, "n_chains": 1, "random_state": 3, "progress": False}

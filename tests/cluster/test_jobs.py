@@ -12,10 +12,10 @@ from fillrank.errors import InputError, NotSupportedError, OutputError, UnknownN
 pytest.importorskip("distributed")
 
 import dask.dataframe as dd
-from clusters import LIMIT, wait_until
 
 from fillrank.cluster import jobs
 from fillrank.cluster.jobs import write_predictions, write_recommendations
+from helpers.clusters import LIMIT, wait_until
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ from fillrank.table.units import standardise
 pytest.importorskip("distributed")
 
 import dask.dataframe as dd
-from clusters import LIMIT, harm_in_the_middle
 
 from fillrank.cluster.lines import open_lines
 from fillrank.cluster.table import lay_out
 from fillrank.cluster.watch import Watch
+from helpers.clusters import LIMIT, harm_in_the_middle
 
 DATES = pd.date_range("2020-01-30", periods=40).to_numpy()
 

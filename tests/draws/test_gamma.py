@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from draw_many import ALARM, binomial, fill_gamma, ks, new_stream, sample, z_test
 from scipy import special, stats
 
 from fillrank.draws.gamma import SMALLEST, gamma
+from helpers.draw_many import ALARM, binomial, fill_gamma, ks, new_stream, sample, z_test
 
 SHAPES = [0.01, 0.1, 0.5, 0.999, 1.0, 1.5, 3.0, 50.0, 1e6]
 RATES = [1e-12, 0.3, 1e12]

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from draw_many import ALARM, binomial, fill_inverse_gaussian, ks, new_stream, sample, z_test
 from scipy import special, stats
 
 from fillrank.draws.inverse_gaussian import inverse_gaussian
+from helpers.draw_many import ALARM, binomial, fill_inverse_gaussian, ks, new_stream, sample, z_test
 
 
 @pytest.mark.parametrize("ratio", [1e-10, 1e-4, 0.1, 1.0, 10.0, 1e3, 1e6, 1e12])

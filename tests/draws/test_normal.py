@@ -2,7 +2,11 @@
 
 import numpy as np
 import pytest
-from draw_many import (
+from scipy import special, stats
+
+from fillrank.draws.normal import _AREA, _TAIL, EDGE, HEIGHT, _try_layer, normal_from_bits
+from fillrank.draws.streams import row_bits
+from helpers.draw_many import (
     ALARM,
     binomial,
     chi2,
@@ -13,10 +17,6 @@ from draw_many import (
     sample,
     z_test,
 )
-from scipy import special, stats
-
-from fillrank.draws.normal import _AREA, _TAIL, EDGE, HEIGHT, _try_layer, normal_from_bits
-from fillrank.draws.streams import row_bits
 
 PATHS = {"normal": fill_normal, "normal_from_bits": fill_normal_rows}
 

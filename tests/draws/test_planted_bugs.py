@@ -4,7 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from draw_many import (
+from numba import njit
+from scipy import special, stats
+
+from fillrank.draws.normal import EDGE, _try_layer, normal
+from fillrank.draws.streams import next_bits, uniform
+from helpers.draw_many import (
     ALARM,
     chi2,
     fill_gamma,
@@ -15,11 +20,6 @@ from draw_many import (
     sample,
     z_test,
 )
-from numba import njit
-from scipy import special, stats
-
-from fillrank.draws.normal import EDGE, _try_layer, normal
-from fillrank.draws.streams import next_bits, uniform
 
 
 @njit

@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from draw_many import ALARM, chi2, fill_bits, fill_uniform, ks, new_stream, sample, z_test
 from numba import njit
 
 from fillrank.draws.streams import (
@@ -18,6 +17,7 @@ from fillrank.draws.streams import (
     to_unit,
     uniform,
 )
+from helpers.draw_many import ALARM, chi2, fill_bits, fill_uniform, ks, new_stream, sample, z_test
 
 COORDINATES = ("chain", "sweep", "purpose", "row", "component", "attempt")
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from draw_many import ALARM, fill_truncated_normal, ks, new_stream, sample, z_test
 from scipy import special
 
 from fillrank.draws.truncated_normal import truncated_normal
+from helpers.draw_many import ALARM, fill_truncated_normal, ks, new_stream, sample, z_test
 
 INF = math.inf
 

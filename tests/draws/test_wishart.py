@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from draw_many import ALARM, ks, new_stream, z_test
 from numba import njit
 from scipy import special, stats
 
 import fillrank.draws.wishart as module
 from fillrank.draws.wishart import wishart_root
+from helpers.draw_many import ALARM, ks, new_stream, z_test
 from reference.planted import plant
 
 N_DRAWS = 20_000

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from fitted_models import DRAWN, METHODS, ORDINAL, cells_of, fitted
-from quick_fits import quick, table
 
 import fillrank as fr
 from fillrank.errors import InputError
+from helpers.fitted_models import DRAWN, METHODS, ORDINAL, cells_of, fitted
+from helpers.quick_fits import quick, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 

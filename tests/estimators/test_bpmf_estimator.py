@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from quick_fits import REFUSED_CHECKS, SHORT, table
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fillrank as fr
 from fillrank.errors import ConvergenceWarning, InputError
+from helpers.quick_fits import REFUSED_CHECKS, SHORT, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 X = table()

@@ -7,9 +7,9 @@ are allowed at 90% are more than five of these, beside a bias of -0.006 from the
 
 import numpy as np
 import pytest
-from quick_fits import quick
 
 import fillrank as fr
+from helpers.quick_fits import quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 

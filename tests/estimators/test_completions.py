@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from fitted_models import DRAWN, METHODS, fitted, ratings
-from quick_fits import NAN, quick, table
 from scipy import stats
 from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
 from fillrank.errors import InputError, NotSupportedError
 from fillrank.posterior.completions import Completions
+from helpers.fitted_models import DRAWN, METHODS, fitted, ratings
+from helpers.quick_fits import NAN, quick, table
 from reference.verdicts import ALARM, ks_uniform, limit_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")

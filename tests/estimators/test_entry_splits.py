@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from quick_fits import SHORT, quick, table
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -21,6 +20,7 @@ from sklearn.model_selection import (
 import fillrank as fr
 from fillrank.errors import InputError
 from fillrank.estimators import splits
+from helpers.quick_fits import SHORT, quick, table
 from reference.planted import plant
 from reference.verdicts import limit_of
 

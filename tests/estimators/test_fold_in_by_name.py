@@ -9,12 +9,12 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from fitted_models import DRAWN, METHODS, ORDINAL, cells_of, fitted, new_rows
-from quick_fits import NAN, all_cells, quick, table
 
 import fillrank as fr
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.estimators import filling
+from helpers.fitted_models import DRAWN, METHODS, ORDINAL, cells_of, fitted, new_rows
+from helpers.quick_fits import NAN, all_cells, quick, table
 from reference.planted import plant
 from reference.verdicts import limit_of
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from quick_fits import all_cells, table
 
 import fillrank as fr
 from fillrank.estimators import sampled
 from fillrank.samplers.state import Data, FullData
+from helpers.quick_fits import all_cells, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 COMMON = {"max_rank": 3, "burn_in": 5, "progress": False, "random_state": 0}

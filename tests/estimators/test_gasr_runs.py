@@ -6,7 +6,6 @@ from itertools import count
 
 import numpy as np
 import pytest
-from quick_fits import NAN, quick, table
 
 import fillrank as fr
 from fillrank.errors import ConvergenceWarning, InputError
@@ -15,6 +14,7 @@ from fillrank.run import loop, recorder
 from fillrank.run.loop import begin
 from fillrank.samplers import gasr
 from fillrank.samplers.draw import Draw
+from helpers.quick_fits import NAN, quick, table
 
 X = table(20, 12)
 quiet = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")

@@ -5,8 +5,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from fitted_models import METHODS, fit, fitted, new_rows
-from quick_fits import table
 from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
@@ -14,6 +12,8 @@ from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError
 from fillrank.estimators import sampled
 from fillrank.run import chains, loop, recorder
 from fillrank.samplers import bpmf, gasr
+from helpers.fitted_models import METHODS, fit, fitted, new_rows
+from helpers.quick_fits import table
 from reference.planted import plant
 from reference.planted_methods import plant_in_method
 

@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fitted_models import cells_of, fit, new_rows
-from forged_files import forged
 
 import fillrank as fr
 from fillrank.errors import FillrankError, ReadError
 from fillrank.estimators import keeping
 from fillrank.posterior import soundness
 from fillrank.storage.array_file import read, write
-from processes import SLOW_LIMIT
+from helpers.fitted_models import cells_of, fit, new_rows
+from helpers.forged_files import forged
+from helpers.processes import SLOW_LIMIT
 from reference.planted import plant
 
 CASES = ("GASR", "SoftImpute", "M3F", "IPM3F", "IPM3F gibbs")

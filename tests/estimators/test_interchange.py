@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from quick_fits import NAN, quick, table
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -14,6 +13,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fillrank as fr
+from helpers.quick_fits import NAN, quick, table
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning"),

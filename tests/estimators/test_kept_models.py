@@ -1,15 +1,15 @@
 """Model files of all layouts that there have been: they can be read for ever.
 
-The files and what they predict were written by models/make.py.
+The files and what they predict were written by tests/helpers/make_models.py.
 """
 
 import json
 
 import numpy as np
 import pytest
-from models import make
 
 import fillrank as fr
+from helpers import make_models as make
 
 EXPECTED = json.loads((make.FOLDER / "expected.json").read_text())
 PATHS = sorted(make.FOLDER.glob("*.fillrank"))

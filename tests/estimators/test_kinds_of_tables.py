@@ -3,10 +3,10 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from quick_fits import NAN, quick, table
 
 import fillrank as fr
 from fillrank.errors import InputError, UnknownNameError
+from helpers.quick_fits import NAN, quick, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 

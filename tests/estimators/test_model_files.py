@@ -11,7 +11,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from fitted_models import (
+from matplotlib.axes import Axes
+from sklearn.exceptions import NotFittedError
+
+import fillrank as fr
+from fillrank.errors import InputError, NotSupportedError, OutputError, ReadError
+from fillrank.estimators import keeping
+from fillrank.storage import array_file
+from fillrank.storage import atomic_write as whole_files
+from fillrank.storage.array_file import read
+from helpers.fitted_models import (
     DRAWN,
     MARGIN,
     METHODS,
@@ -22,17 +31,8 @@ from fitted_models import (
     new_rows,
     ratings,
 )
-from matplotlib.axes import Axes
-from quick_fits import all_cells, quick, table
-from sklearn.exceptions import NotFittedError
-
-import fillrank as fr
-from fillrank.errors import InputError, NotSupportedError, OutputError, ReadError
-from fillrank.estimators import keeping
-from fillrank.storage import array_file
-from fillrank.storage import atomic_write as whole_files
-from fillrank.storage.array_file import read
-from processes import LIMIT
+from helpers.processes import LIMIT
+from helpers.quick_fits import all_cells, quick, table
 from reference.planted import plant
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")

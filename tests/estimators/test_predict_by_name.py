@@ -2,10 +2,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from quick_fits import NAN, all_cells, quick, table
 
 import fillrank as fr
 from fillrank.errors import InputError, UnknownNameError
+from helpers.quick_fits import NAN, all_cells, quick, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 

@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from fitted_models import DRAWN, METHODS, cells_of, fitted, ratings
-from quick_fits import NAN, quick, table
 from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.estimators import recommending
+from helpers.fitted_models import DRAWN, METHODS, cells_of, fitted, ratings
+from helpers.quick_fits import NAN, quick, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 

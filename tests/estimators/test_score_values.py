@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from quick_fits import quick, table
 
 import fillrank as fr
 from fillrank.errors import UnknownNameError
+from helpers.quick_fits import quick, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 

@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from quick_fits import REFUSED_CHECKS, quick, table
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -11,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fillrank as fr
+from helpers.quick_fits import REFUSED_CHECKS, quick, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 

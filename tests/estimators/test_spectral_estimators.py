@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from quick_fits import REFUSED_CHECKS
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fillrank as fr
 from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError
+from helpers.quick_fits import REFUSED_CHECKS
 
 METHODS = [fr.SoftImpute, fr.SoftImputeALS, fr.HASI, fr.RelaxedSpectral]
 

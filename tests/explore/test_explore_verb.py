@@ -10,10 +10,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from explore.explorer_models import survey
 from fillrank.cli import explore as verb
 from fillrank.errors import InputError, ReadError
-from processes import LIMIT, end_when_late
+from helpers.explorer_models import survey
+from helpers.processes import LIMIT, end_when_late
 
 PROGRAM = "import typer; from fillrank.cli.explore import explore; typer.run(explore)"
 

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import fillrank as fr
-from explore.explorer_models import FOODS, HOSTILE, hostile, large, observed, people, survey
 from fillrank.explore.answers import LEVEL, PAGE, Answers, Query
 from fillrank.explore.likeness import Likeness
+from helpers.explorer_models import FOODS, HOSTILE, hostile, large, observed, people, survey
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")
 

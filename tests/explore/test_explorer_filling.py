@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from explore.explorer_models import FOODS, survey
 from fillrank.errors import FillrankError, InputError, UnknownNameError
 from fillrank.explore import filling
 from fillrank.explore.answers import LEVEL, Answers
 from fillrank.explore.filling import fill
+from helpers.explorer_models import FOODS, survey
 
 WIDE = b"who,tea,apple,milk\nZoe,4.1,,2\nAl,,,3.25\n"
 LONG = "person,food,liking\nZoe,tea,4.1\nZoe,milk,2\nAl,milk,3.25\n"

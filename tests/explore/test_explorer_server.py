@@ -8,13 +8,13 @@ from urllib.parse import quote
 
 import pytest
 
-from explore.explorer_models import HOSTILE, hostile, served, survey
 from fillrank.errors import InputError
 from fillrank.explore import handler
 from fillrank.explore.answers import Answers
 from fillrank.explore.filling import MOST_BYTES
 from fillrank.explore.handler import Handler
 from fillrank.explore.server import Explorer
+from helpers.explorer_models import HOSTILE, hostile, served, survey
 
 CSV = b"who,apple,tea\nZoe,4.1,\nAl,,2.5\n"
 

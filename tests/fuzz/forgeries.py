@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from estimators.forged_files import altered, at, other_arrays, places, without
 from fillrank.storage import array_file
 from fillrank.storage.array_file import Content
 from fuzz.mutations import INTEGERS, mutated
+from helpers.forged_files import altered, at, other_arrays, places, without
 
 _NUMBERS_OF_CHANGES = (1, 1, 1, 2, 3)
 _NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-30, 1e10, 1e20, 1e38, -1e38, 1e154, 1e308)

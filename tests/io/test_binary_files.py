@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from same_entries import as_dict, assert_same
 
 from fillrank import Observations, read
 from fillrank.errors import FillrankError, InputError, ReadError, UnknownNameError
 from fillrank.io import binary
+from helpers.same_entries import as_dict, assert_same
 
 NAN = np.nan
 X = np.array([[1.0, NAN, 0.0], [NAN, NAN, NAN], [NAN, 4.0, 5.5]])

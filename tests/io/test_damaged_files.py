@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from same_entries import assert_same
 
 from fillrank import Observations, read
 from fillrank.errors import FillrankError, InputError, ReadError
 from fillrank.io import datasets, matrix_market
 from fillrank.runtime import memory as memory_module
+from helpers.same_entries import assert_same
 
 HEADER = "%%MatrixMarket matrix coordinate real general\n"
 

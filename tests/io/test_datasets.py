@@ -5,11 +5,11 @@ import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from same_entries import as_dict
 
 from fillrank.errors import InputError, ReadError
 from fillrank.io import datasets
 from fillrank.io.datasets import Dataset, load
+from helpers.same_entries import as_dict
 
 ML_1M = "1::1193::5::978300760\n1::661::3::978302109\n2::1193::4::978298413\n"
 ML_100K = "196\t242\t3\t881250949\n186\t302\t3\t891717742\n196\t302\t1\t878887116\n"

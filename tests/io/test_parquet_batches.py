@@ -8,12 +8,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from same_entries import assert_same
 
 from fillrank import Observations, read
 from fillrank.errors import FillrankError, InputError, ReadError
 from fillrank.io import binary
 from fillrank.runtime import memory
+from helpers.same_entries import assert_same
 
 FIELDS = {"row": "r", "column": "c", "value": "v"}
 LIBRARIES = {"both": (), "pyarrow": ("polars",), "polars": ("pyarrow",)}

@@ -5,10 +5,10 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from same_entries import assert_same
 
 import fillrank as fr
 from fillrank.errors import InputError, UnknownNameError
+from helpers.same_entries import assert_same
 
 LONG = {"who": ["Ana", "Ben", "Ana"], "what": ["x", "x", "y"], "grade": [5, 3, 1]}
 CELLS = np.array([[1.0, np.nan], [3.0, 4.0]])

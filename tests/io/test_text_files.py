@@ -2,11 +2,11 @@ import gzip
 
 import numpy as np
 import pytest
-from same_entries import as_dict, assert_same
 
 from fillrank import Observations, read
 from fillrank.errors import InputError, ReadError, UnknownNameError
 from fillrank.io import arrow_text as fast_text
+from helpers.same_entries import as_dict, assert_same
 
 LONG = [("Ana", "tea", 5.0), ("Ben", "tea", 3.5), ("Ben", "milk", 1.0), ("Cid", "ale", 2.0)]
 WIDE = {("Ana", "x"): 1.0, ("Ana", "y"): 2.5, ("Ben", "y"): -4.0}

@@ -2,7 +2,6 @@ import csv
 
 import numpy as np
 import pytest
-from quick_runs import assert_written, request, run_quick
 
 import fillrank as fr
 from fillrank.errors import InputError
@@ -10,6 +9,7 @@ from fillrank.paper import figure1
 from fillrank.paper.factors import shape_in_ball
 from fillrank.paper.methods import GASR, GASR_PUBLISHED
 from fillrank.paper.study import Result
+from helpers.quick_runs import assert_written, request, run_quick
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,13 @@ import math
 
 import numpy as np
 import pytest
-from quick_runs import assert_written, request, run_quick
 
 import fillrank as fr
 from fillrank.errors import InputError
 from fillrank.paper import published, readings, table1
 from fillrank.paper.methods import BPMF, BPMF_PUBLISHED, BPMF_TOO_SURE, GASR, GASR_PUBLISHED
 from fillrank.paper.published import SETTINGS
+from helpers.quick_runs import assert_written, request, run_quick
 
 
 @pytest.fixture(scope="module")

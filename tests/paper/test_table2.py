@@ -3,7 +3,6 @@ import csv
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from quick_runs import assert_written, run_quick
 
 from fillrank.paper import figure2, figure2_plots, table2
 from fillrank.paper.averages import average_at
@@ -11,6 +10,7 @@ from fillrank.paper.methods import GASR, GASR_PUBLISHED, HASI, IPM3F, M3F, SAMPL
 from fillrank.paper.ratings import EACHMOVIE, GENERATED, MOVIELENS, sources
 from fillrank.paper.study import Result
 from fillrank.posterior.metrics import nmae
+from helpers.quick_runs import assert_written, run_quick
 
 
 @pytest.fixture(scope="module")

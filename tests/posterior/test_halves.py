@@ -1,7 +1,7 @@
 import numpy as np
-from test_mean_draw import some_draws
 
 from fillrank.posterior.halves import halved
+from helpers.posterior_draws import some_draws
 
 CELLS = np.repeat(np.arange(30), 20), np.tile(np.arange(20), 30)
 

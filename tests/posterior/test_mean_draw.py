@@ -3,22 +3,8 @@ import pytest
 
 from fillrank.posterior import mean as module
 from fillrank.posterior.mean import mean_draw
-from fillrank.samplers.draw import Draw
+from helpers.posterior_draws import some_draws
 from reference.planted import plant
-
-
-def some_draws(m, n, k=3, n_draws=20, spread=0.1, seed=0, dtype="float64"):
-    """Draws around one signal of rank k."""
-    rng = np.random.default_rng(seed)
-    left, right = rng.standard_normal((m, k)), rng.standard_normal((n, k))
-    return [
-        Draw(
-            (left + spread * rng.standard_normal((m, k))).astype(dtype),
-            (right + spread * rng.standard_normal((n, k))).astype(dtype),
-            float(noise),
-        )
-        for noise in rng.uniform(0.5, 1.5, n_draws)
-    ]
 
 
 def dense_mean(draws):

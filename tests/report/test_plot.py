@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import fillrank as fr
 from fillrank.report import held_out_plots, plot, run_plots, style
 from fillrank.solvers.spectral_start import detection_level
-from processes import LIMIT
+from helpers.processes import LIMIT
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")
 

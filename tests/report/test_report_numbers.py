@@ -2,13 +2,13 @@ import warnings
 
 import numpy as np
 import pytest
-from small_models import SAMPLED, fit, fitted
 
 import fillrank as fr
 from fillrank.report import again, cells, held_out, words
 from fillrank.report.names import shown
 from fillrank.report.places import outermost, places, thinned
 from fillrank.table.fingerprint import fingerprint
+from helpers.small_models import SAMPLED, fit, fitted
 
 
 def with_holes(shape, share, seed):

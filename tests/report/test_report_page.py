@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from matplotlib.figure import Figure
-from read_page import Page, read
-from small_models import DRAWN, METHODS, SAMPLED, fit, fitted, parts_of
 
 import fillrank as fr
 from fillrank.errors import InputError, OutputError
 from fillrank.report import html, style, words
 from fillrank.report.html import write_report
+from helpers.read_page import Page, read
+from helpers.small_models import DRAWN, METHODS, SAMPLED, fit, fitted, parts_of
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from small_models import DRAWN, METHODS, SAMPLED, fit, fitted
 
 import fillrank as fr
 from fillrank.report import cells, style
+from helpers.small_models import DRAWN, METHODS, SAMPLED, fit, fitted
 
 
 def image(ax):

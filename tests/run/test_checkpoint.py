@@ -20,7 +20,7 @@ from fillrank.samplers import bpmf, gasr, gasr_published, state_checks
 from fillrank.storage import atomic_write as whole_files
 from fillrank.storage import file_lock, folders
 from fillrank.storage.array_file import read, write
-from processes import SLOW_LIMIT
+from helpers.processes import SLOW_LIMIT
 from reference.planted_methods import plant_in_method
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")

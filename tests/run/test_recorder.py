@@ -2,12 +2,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from small_runs import OPTIONS, sampler_of, small_chains, small_data
 
 from fillrank.run import recorder
 from fillrank.run.chains import run
 from fillrank.run.recorder import Recorder
 from fillrank.samplers.state import signal_factors
+from helpers.small_runs import OPTIONS, sampler_of, small_chains, small_data
 
 DATA = small_data()
 

@@ -2,7 +2,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from small_runs import interrupted_after, sampler_of, small_chains, small_data
 
 from fillrank.errors import NumericalError
 from fillrank.run import loop
@@ -10,6 +9,7 @@ from fillrank.run.chains import EM_WINDOW, run
 from fillrank.run.loop import Plan, begin, execute
 from fillrank.samplers import gasr
 from fillrank.samplers.hyperparameters import estimate_noise, estimate_rates
+from helpers.small_runs import interrupted_after, sampler_of, small_chains, small_data
 
 DATA = small_data()
 

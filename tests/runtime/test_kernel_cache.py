@@ -18,7 +18,7 @@ from numba.core.dispatcher import Dispatcher
 
 from fillrank.runtime import cache_folder, kernel_cache
 from fillrank.runtime.kernel_cache import PACKAGE, fingerprint, remove_unused, source_files
-from processes import SLOW_LIMIT
+from helpers.processes import SLOW_LIMIT
 
 HERE = Path(__file__).parent
 METHODS = ("GASR", "GASR as published", "GASR float64", "BPMF", "SoftImpute", "SoftImputeALS")
@@ -30,7 +30,7 @@ NUMBAS = r"from numba import|numba\.(njit|jit)\("
 def python(*arguments, **environment):
     """The lines that a fresh process prints, with this environment and none of numba's settings."""
     outer = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    paths = os.pathsep.join((str(HERE.parent / "estimators"), os.environ.get("PYTHONPATH", "")))
+    paths = os.pathsep.join((str(HERE.parent), os.environ.get("PYTHONPATH", "")))
     ran = subprocess.run(
         [sys.executable, *arguments],
         env=outer | {"PYTHONPATH": paths} | environment,
@@ -45,7 +45,7 @@ def python(*arguments, **environment):
 
 def compiled(work, method, cache):
     """What a fresh process says of its kernels at first, and the names of what it compiles."""
-    script = str(HERE / "every_answer.py")
+    script = str(HERE.parent / "helpers" / "every_answer.py")
     first, names, files = python(script, work, method, XDG_CACHE_HOME=str(cache))
     assert set(map(Path, files.split())) <= set(
         source_files()
@@ -91,7 +91,7 @@ def test_a_second_process_compiles_nothing_whatever_is_asked(method, tmp_path):
 _BITS = """
 import sys, warnings
 from hashlib import sha256
-from fitted_models import cells_of, fit
+from helpers.fitted_models import cells_of, fit
 warnings.simplefilter("ignore")
 X = cells_of(sys.argv[1], 150, 100)
 model = fit(sys.argv[1], X, max_rank=10)

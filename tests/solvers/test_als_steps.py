@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from soft_impute_cases import ONE, TIGHT, data_of, dense, objective, table
 from threadpoolctl import threadpool_limits
 
 from fillrank.solvers import soft_impute as soft_impute_module
 from fillrank.solvers import soft_impute_als as als
 from fillrank.solvers.certificates import duality_gap
 from fillrank.solvers.fit import Limits
+from helpers.soft_impute_cases import ONE, TIGHT, data_of, dense, objective, table
 
 PENALTY = 1.5
 

@@ -2,7 +2,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from soft_impute_cases import ONE, TIGHT, data_of, dense, gap, table
 from threadpoolctl import threadpool_limits
 
 from fillrank.runtime.workers import Workers
@@ -15,6 +14,7 @@ from fillrank.solvers.certificates import (
 )
 from fillrank.solvers.fit import Factors, Limits, no_factors
 from fillrank.solvers.soft_impute import soft_impute
+from helpers.soft_impute_cases import ONE, TIGHT, data_of, dense, gap, table
 
 
 @pytest.fixture(autouse=True)

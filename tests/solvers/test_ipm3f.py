@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from ipm3f_checks import (
+
+import fillrank.solvers.ipm3f as solver
+from fillrank.kernels.hinge_pieces import Corners, solve
+from fillrank.runtime.workers import Workers
+from fillrank.solvers.fit import Limits
+from fillrank.solvers.ipm3f import Hyper, first_state
+from helpers.ipm3f_checks import (
     HYPER,
     LIMITS,
     ONE,
@@ -12,12 +18,6 @@ from ipm3f_checks import (
     middle_state,
     table,
 )
-
-import fillrank.solvers.ipm3f as solver
-from fillrank.kernels.hinge_pieces import Corners, solve
-from fillrank.runtime.workers import Workers
-from fillrank.solvers.fit import Limits
-from fillrank.solvers.ipm3f import Hyper, first_state
 from reference.ipm3f_twins import bound_twin, factor_twin, factor_value, features_twin
 from reference.margin_errors import mean_absolute_error
 from reference.verdicts import limit_of

@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-import ipm3f_checks as checks
 import pytest
 from numba.core.dispatcher import Dispatcher
 from scipy import stats
 
 import fillrank.solvers.ipm3f as solver
 from fillrank.kernels import hinge_pieces, hinge_rows, svm_descent
+from helpers import ipm3f_checks as checks
 from reference.planted import plant
 
 # A bug fails its check clearly: by this factor.

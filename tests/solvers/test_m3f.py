@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from soft_impute_cases import ONE, data_of
 from threadpoolctl import threadpool_limits
 
 from fillrank.kernels import max_margin
@@ -15,6 +14,7 @@ from fillrank.solvers import margin_saddles as saddles
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.m3f import first_scorer, fit_rows, m3f
 from fillrank.table.entries import Entries
+from helpers.soft_impute_cases import ONE, data_of
 from reference.margin_errors import mean_absolute_error
 from reference.max_margin_twins import (
     duality_gap,

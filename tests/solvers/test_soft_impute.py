@@ -2,7 +2,14 @@
 
 import numpy as np
 import pytest
-from soft_impute_cases import (
+from threadpoolctl import threadpool_limits
+
+from fillrank.runtime.workers import Workers
+from fillrank.solvers.certificates import largest_penalty
+from fillrank.solvers.fit import Limits
+from fillrank.solvers.soft_impute import soft_impute
+from fillrank.solvers.soft_impute_als import soft_impute_als
+from helpers.soft_impute_cases import (
     ONE,
     R_PACKAGE,
     TIGHT,
@@ -14,13 +21,6 @@ from soft_impute_cases import (
     step,
     table,
 )
-from threadpoolctl import threadpool_limits
-
-from fillrank.runtime.workers import Workers
-from fillrank.solvers.certificates import largest_penalty
-from fillrank.solvers.fit import Limits
-from fillrank.solvers.soft_impute import soft_impute
-from fillrank.solvers.soft_impute_als import soft_impute_als
 
 BOTH = pytest.mark.parametrize("solve", [soft_impute, soft_impute_als])
 

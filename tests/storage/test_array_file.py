@@ -11,7 +11,7 @@ import pytest
 from fillrank.errors import InputError, OutputError
 from fillrank.storage import array_file
 from fillrank.storage.array_file import Content, read, write
-from processes import LIMIT
+from helpers.processes import LIMIT
 
 ALL_DTYPES = sorted(array_file.DTYPES)
 

@@ -8,7 +8,7 @@ import pytest
 
 from fillrank.errors import OutputError
 from fillrank.storage.atomic_write import whole_file
-from processes import LIMIT
+from helpers.processes import LIMIT
 
 OLD, NEW = b"what was there", b"what is new"
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from same_entries import as_dict, assert_same
 
 from fillrank import Observations
 from fillrank.errors import InputError
 from fillrank.table.entries import compress
 from fillrank.table.fingerprint import fingerprint
 from fillrank.table.rating_scale import rating_scale
+from helpers.same_entries import as_dict, assert_same
 
 NAN = np.nan
 X = np.array([[1.0, NAN, 0.0], [NAN, NAN, NAN], [NAN, 4.0, 5.0]])

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from same_entries import assert_same
 
 from fillrank.errors import InputError
-from fillrank.table import synthetic
+from fillrank import synthetic
+from helpers.same_entries import assert_same
 
 
 def test_without_noise_the_entries_are_the_truth():

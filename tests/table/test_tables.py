@@ -8,13 +8,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from same_entries import as_dict, assert_same
 
 from fillrank import Observations
 from fillrank.errors import InputError, UnknownNameError
 from fillrank.table import frames as tables
 from fillrank.table.frames import to_long, to_wide
-from processes import LIMIT
+from helpers.processes import LIMIT
+from helpers.same_entries import as_dict, assert_same
 
 NAN = np.nan
 LONG = {"who": ["Ana", "Ben", "Ana"], "what": [7, 7, 3], "how": [1.0, 0.0, 2.5]}

@@ -4,9 +4,9 @@ import warnings
 from functools import cache
 
 import numpy as np
-from quick_fits import NAN, table
 
 import fillrank as fr
+from helpers.quick_fits import NAN, table
 
 SETTINGS = {"n_threads": 1, "random_state": 0, "progress": False}
 SAMPLED = {"n_sweeps": 30, "n_chains": 1, "max_rank": 3} | SETTINGS

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fitted_models import METHODS, cells_of, new_rows
 from numba.core import event
 
 import fillrank as fr
 from fillrank.kernels.compiled import must_compile
+from helpers.fitted_models import METHODS, cells_of, new_rows
 
 _VARIANTS = {
     "GASR": [{"start": start} for start in ("spectral", "soft_impute", "hasi", "random")],

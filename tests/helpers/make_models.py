@@ -1,6 +1,6 @@
 """Makes the model files that every later version has to read, and what they must predict.
 
-Run once for each layout of files, by ``python tests/estimators/models/make.py``; files that are there
+Run once for each layout of files, by ``python tests/helpers/make_models.py``; files that are there
 stay as they are. A layout that has been released is never made again.
 """
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 import fillrank as fr
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1] / "estimators" / "models"
 LAYOUT = 1
 COMMON = {"n_threads": 1, "random_state": 0, "progress": False}
 SAMPLED = {"max_rank": 2, "n_sweeps": 30} | COMMON
