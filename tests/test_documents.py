@@ -1,4 +1,4 @@
-"""What the README and the docs promise is there, and the README's example runs."""
+"""What the README and the docs promise is there, and the README's examples run."""
 
 import doctest
 import re
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import fillrank as fr
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -39,19 +41,28 @@ def test_times_of_sweeps_are_those_of_the_benchmarks():
     assert f"| at most 1.0x | {ratio}x |" in (ROOT / "docs" / "figures.md").read_text("utf-8")
 
 
-def test_the_example_of_the_readme(tmp_path, monkeypatch):
+def test_the_examples_of_the_readme(tmp_path, monkeypatch):
+    """All of them, one after the other, as a reader would run them."""
     rng = np.random.default_rng(0)
-    people, drinks = ["Ana", *(f"guest {i}" for i in range(30))], ["tea", "coffee", "milk", "cocoa"]
-    lines = [f"{p},{d},{rng.integers(1, 6)}" for p in people for d in drinks]
-    (tmp_path / "ratings.csv").write_text("who,drink,rating\n" + "\n".join(lines), encoding="utf-8")
+    drinks = ["tea", "coffee", "milk", "cocoa"]
+
+    def rated(people):
+        return [f"{p},{d},{rng.integers(1, 6)}" for p in people for d in drinks]
+
+    lines = ["who,drink,rating", *rated(["Ana", *(f"guest {i}" for i in range(30))])]
+    del lines[3]  # Ana has not tried milk
+    (tmp_path / "ratings.csv").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "new.csv").write_text("\n".join([lines[0], *rated(["Zoe"])[1:]]), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    assert len(examples) > 1
     table = rng.standard_normal((20, 5))
     table[3, 2] = np.nan
-    names = {"table": table}
+    names = {"table": table, "new_rows": fr.read("new.csv")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(example.group(1), names)
+        for example in examples:
+            exec(example, names)
     assert names["filled"].shape == (20, 5)
     assert np.isfinite(names["filled"]).all()
 
