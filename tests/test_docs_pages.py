@@ -76,7 +76,8 @@ def test_the_examples_of_a_page(page, tmp_path, monkeypatch):
         assert not results.failed, "".join(said)
         assert results.attempted > 5
         for command in _commands(text):
-            _run(command)
+            printed = _run(command)
+            assert _without_numbers(_shown(text, command)) in _without_numbers(printed), command
 
 
 def _commands(text):
@@ -92,6 +93,26 @@ def _run(command):
     result = CliRunner().invoke(app, verb[1:], input=given)
     assert verb[0] == "fillrank"
     assert result.exit_code == 0, f"{command}: {result.output}"
+    return result.stdout
+
+
+def _shown(text, command):
+    """What a page shows as the output of a command: the indented lines after "prints"."""
+    found = re.search(
+        rf"^{re.escape(command)}\n```\n\nprints [^\n]*\n\n((?:    [^\n]*\n)+)", text, re.M
+    )
+    return found[1] if found else ""
+
+
+def _without_numbers(printed):
+    """Numbers may differ between kinds of processors, and lines are broken to the terminal's width."""
+    return " ".join(re.sub(r"\d+(\.\d+)?", "#", printed).split())
+
+
+def test_the_output_of_a_command_is_found():
+    assert "Converged" in _shown(
+        (DOCS / "start.md").read_text("utf-8"), "fillrank complete temperatures.csv"
+    )
 
 
 def test_all_public_names_are_in_the_reference():
