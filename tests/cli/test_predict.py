@@ -90,6 +90,30 @@ def test_an_unknown_name_on_the_first_line_is_no_header_either(fillrank, numbere
     assert_refused(ran, "name is not known", unknown)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "user 1,nofilm\nuser 2,film 4\n",
+        "nofilm,user 1\nfilm 4,user 2\n",
+        "nofilm;user 1;3\nfilm 4;user 2;4\n",
+    ],
+)
+def test_a_first_line_with_one_known_label_is_data(fillrank, numbered, text):
+    assert_refused(
+        fillrank("predict", "numbered.fillrank", stdin=text), "'nofilm'", "--unknown prior"
+    )
+    ran = fillrank("predict", "numbered.fillrank", "--unknown", "prior", stdin=text)
+    assert [pair[:2] for pair in lines(ran)[1:]] == [["user 1", "nofilm"], ["user 2", "film 4"]]
+
+
+def test_numbers_do_not_show_the_order_of_labels(fillrank, keep, matrix, tmp_path):
+    """Rows are 0 to 13 and columns 0 to 7: 99, 12 is row 99 and no column, not row 12."""
+    np.save(tmp_path / "t.npy", matrix)
+    keep(tmp_path / "t.npy")
+    assert_refused(fillrank("predict", "model.fillrank", stdin="7,12\n"), "1 column name", "12")
+    assert_refused(fillrank("predict", "model.fillrank", stdin="99,12\n"), "'99', '12'")
+
+
 def test_fields_can_be_named(fillrank, model, tmp_path):
     (tmp_path / "asked.csv").write_text("a,b\ni2,u3\n")
     ran = fillrank("predict", "model.fillrank", "asked.csv", "--row", "b", "--column", "a")
@@ -193,7 +217,8 @@ def test_what_cannot_be_asked(fillrank, keep, model, write_long, tmp_path):
         ("u3,i2\nu4\n", ["line 2: 1 fields"]),
         ("u3,i2\nu99,i2\n", ["'u99'", "not known"]),
         ("u3,i2\nu3,i88\n", ["'i88'", "not known"]),
-        ("u99,i2\n", ["'user' and 'item'", "'u99', 'i2'", "--row and --column"]),
+        ("u99,i2\n", ["'u99'", "not known", "--unknown prior"]),
+        ("u99,i88\n", ["'user' and 'item'", "'u99', 'i88'", "--row and --column"]),
         ("one\ntwo\n", ["'one'"]),
         ("a\0b", ["zero bytes"]),
     ],

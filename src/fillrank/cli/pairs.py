@@ -15,7 +15,7 @@ from fillrank.cli.models import column_names, row_names
 from fillrank.cli.source import STANDARD
 from fillrank.errors import InputError, ReadError
 from fillrank.io.binary import read_parquet
-from fillrank.io.text import DELIMITERS, decode, split_lines
+from fillrank.io.text import DELIMITERS, decode, parse_number, split_lines
 from fillrank.table.formatting import as_text
 from fillrank.table.layout import long_fields
 from fillrank.table.observations import Observations
@@ -37,14 +37,15 @@ class _Places(NamedTuple):
 
 
 _UNNAMED = _Places(0, 1, False)
+_UNNAMED_SWAPPED = _Places(1, 0, False)
 
 
 def read_pairs(path: Path, data: Observations, row: str | None, column: str | None) -> Pairs:
     """Read pairs of names of rows and columns.
 
     The fields are those of the two names given; or those that the fitted table had; or two that are
-    named like row and column. Without a header the first two fields are taken. Names that the model
-    knows are never a header.
+    named like row and column. Without a header the first two fields are taken. A first line with a
+    label that the model knows is no header.
     """
     source = "standard input" if path == STANDARD else str(path)
     finder = _Finder(data, row, column)
@@ -112,22 +113,32 @@ class _Finder:
         """Where the names are, by the first line. Names that are known are no header."""
         if self._given is not None:
             return _named(first, [self._given])
-        known = self._known(first)
-        if known == 2:
-            return _UNNAMED
+        n_known, data = self._labels(first)
+        if n_known == 2:
+            return data
         if (header := _named(first, self._fields)) is not None:
             return header
+        if n_known:
+            return data
         if (header := _alike(first)) is None:
             return None
         # "user 1" and "film 3" are like names of fields, but they are rather those of a cell.
         numbered = re.search("[0-9]", first[header.row] + first[header.column])
-        return _UNNAMED if known or numbered else header
+        return _UNNAMED if numbered else header
 
-    def _known(self, fields: list[str]) -> int:
-        """How many of the first two fields are names of the model."""
+    def _labels(self, fields: list[str]) -> tuple[int, _Places]:
+        """How many of the first two fields are labels of the model, and which is that of the row.
+
+        The row comes first. The other order is taken only if nothing fits that one, and not where
+        labels are numbers: 7 is a label of rows and columns alike, so it shows no order.
+        """
         if len(fields) < 2:
-            return 0
-        return (fields[0] in self._rows) + (fields[1] in self._columns)
+            return 0, _UNNAMED
+        first, second = fields[:2]
+        n_known = (first in self._rows) + (second in self._columns)
+        if n_known or any(map(_is_number, (first, second))):
+            return n_known, _UNNAMED
+        return (second in self._rows) + (first in self._columns), _UNNAMED_SWAPPED
 
     def _by_header(self, fields: list[str]) -> _Places | None:
         if self._given is not None:
@@ -141,6 +152,10 @@ class _Finder:
             f"{source} must have the fields {row!r} and {column!r}, or pairs of names from its first "
             f"line on; its first line is {shown}. Name the fields by --row and --column."
         )
+
+
+def _is_number(text: str) -> bool:
+    return parse_number(text, ",") is not None
 
 
 def _named(fields: list[str], wanted: Sequence[tuple[str, str]]) -> _Places | None:
