@@ -93,6 +93,15 @@ def test_options_that_do_not_fit_the_file(complete, tmp_path):
     assert_refused(complete("none", "--format", "csv"), "No such file", "none")
 
 
+@pytest.mark.parametrize("name", ["cut.mtx", "cut.mtx.gz"])
+def test_lines_can_be_skipped_in_text_tables_alone(complete, tmp_path, name):
+    content = b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2"
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    ran = complete(name)
+    assert_refused(ran, f"{name}, line 4: must be 3 numbers")
+    assert "--skip" not in ran.err
+
+
 def test_a_column_of_numbers_that_may_be_names_is_pointed_out(complete, tmp_path):
     lines = [f"{1000 + i},{i % 5},{'' if i % 7 == 0 else i % 3}" for i in range(30)]
     (tmp_path / "t.csv").write_text("patient,a,b\n" + "\n".join(lines))

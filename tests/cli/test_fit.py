@@ -135,7 +135,7 @@ def test_what_is_said_to_be_saved_is_saved(fillrank, write_wide, tmp_path, monke
         patch.setattr(source, "read", interrupt)
         ran = fillrank("fit", table, *QUICK, "--checkpoint", "run")
     assert ran.code == 130
-    assert "Interrupted before the run began. Nothing new was saved in run." in ran.err
+    assert "Interrupted. Nothing new was saved in run." in ran.err
     assert names() == []
     with monkeypatch.context() as patch:
         patch.setattr(gasr, "sweep", interrupt)
@@ -159,6 +159,28 @@ def test_what_is_said_to_be_saved_is_saved(fillrank, write_wide, tmp_path, monke
     assert fillrank("fit", table, *QUICK, "--checkpoint", "run").code == 0
     assert fillrank("fit", table, *QUICK, "-o", "whole.fillrank").code == 0
     assert (tmp_path / "whole.fillrank").read_bytes() == (tmp_path / "table.fillrank").read_bytes()
+
+
+def test_a_run_that_could_not_be_saved_is_not_called_one_that_did_not_start(
+    fillrank, write_wide, monkeypatch
+):
+    from fillrank.errors import OutputError
+    from fillrank.run import loop
+    from fillrank.run.checkpoint import Checkpoint
+
+    def full(*_):
+        raise OutputError("No space left on device.")
+
+    def interrupted(recorder, step):
+        if step.number == 9:
+            raise KeyboardInterrupt
+        return ""
+
+    monkeypatch.setattr(Checkpoint, "_save", full)
+    monkeypatch.setattr(loop, "_note", interrupted)
+    ran = fillrank("fit", write_wide(), *QUICK, "--checkpoint", "run")
+    assert ran.code == 130
+    assert ran.err.endswith("Interrupted. Nothing new was saved in run.")
 
 
 def test_a_run_can_be_made_longer(fillrank, write_wide, tmp_path):

@@ -164,6 +164,13 @@ def test_pointers_of_a_sparse_matrix(pointers, kind, tmp_path):
         read(path)
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+def test_pointers_that_leave_stored_values_out(kind, tmp_path):
+    path = sparse_npz(tmp_path / "x.npz", indptr=np.array([0, 1, 2, 2]), kind=kind)
+    with pytest.raises(ReadError, match=r"x.npz is damaged: .* it is 2, and there are 4 values"):
+        read(path)
+
+
 @pytest.mark.parametrize(
     ("kind", "changes"),
     [

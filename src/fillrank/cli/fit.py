@@ -108,7 +108,7 @@ def _interruptible(settings: Settings) -> Iterator[None]:
             raise
         place, n_saved = escape(str(settings.checkpoint)), getattr(error, "n_saved", None)
         if n_saved is None:
-            say(f"Interrupted before the run began. Nothing new was saved in {place}.")
+            say(f"Interrupted. Nothing new was saved in {place}.")
         else:
             say(
                 f"Interrupted. The run is saved in {place}, after {n_saved} sweeps: the same command "

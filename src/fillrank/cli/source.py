@@ -190,7 +190,7 @@ def _hint(message: str, source: Source) -> str:
     if "cannot tell what kind of file" in message:
         return " Or say what it is, as in --format csv."
     line = re.search(r", line (\d+)", message)
-    if line and int(line[1]) <= _NEAR_THE_TOP and not source.skip:
+    if source.is_text and line and int(line[1]) <= _NEAR_THE_TOP and not source.skip:
         return " If the first lines are a title or a comment, leave them out by --skip N."
     return ""
 

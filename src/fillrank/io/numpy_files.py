@@ -120,6 +120,14 @@ def sparse_matrix(arrays: dict[str, np.ndarray], source: str) -> Any:
     if len(shape) != 2 or min(shape) < 1:
         raise InputError(f"a matrix must have rows and columns; got shape {shape}.")
     check_stored_shape(shape, data.size)
+    if "indptr" in _SPARSE[kind]:
+        indices, pointers = index
+        last = pointers[-1] if pointers.size else 0
+        if not last == len(indices) == len(data):
+            raise ReadError(
+                f"{source} is damaged: the last number of indptr must be the number of stored values; "
+                f"it is {last}, and there are {len(data)} values and {len(indices)} indices."
+            )
     if kind == "coo":
         return sp.coo_array((data, (index[0], index[1])), shape=shape)
     make = getattr(sp, f"{kind}_array")
