@@ -93,14 +93,14 @@ def test_results_of_other_settings_and_foreign_files_are_kept(fillrank, tmp_path
     before = (folder / "results.jsonl").read_bytes()
     ran = fillrank("reproduce", "table1", "-o", "out")
     assert_refused(
-        ran, "was made differently", "quick was True, is now False", "--fresh", "--output"
+        ran, "has results of other settings", "quick was True, is now False", "--fresh", "--output"
     )
     assert (folder / "results.jsonl").read_bytes() == before
     assert (folder / "table1.md").exists()
 
     (folder / "results.jsonl").write_text("my notes\n")
     ran = fillrank("reproduce", "table1", "--quick", "-o", "out", "--fresh")
-    assert_refused(ran, "is not a file of results", "--output")
+    assert_refused(ran, "is not a results file", "--output")
     assert (folder / "results.jsonl").read_text() == "my notes\n"
 
 
@@ -119,7 +119,7 @@ def test_data_that_are_missing_or_of_no_use(fillrank, tmp_path):
     ran = fillrank("reproduce", "figure2", "--data", tmp_path)
     assert_refused(ran, "no ratings.dat", "--data", "--quick")
     assert_refused(fillrank("reproduce", "table2", "--quick", "--data", tmp_path), "--quick")
-    assert_refused(fillrank("reproduce", "figure1", "--data", tmp_path), "leave out --data")
+    assert_refused(fillrank("reproduce", "figure1", "--data", tmp_path), "omit --data")
     assert list(tmp_path.iterdir()) == []
 
 

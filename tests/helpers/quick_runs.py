@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from fillrank.paper.record import open_record
-from fillrank.paper.study import Request, advance, results_of
+from fillrank.paper.study import Request, advance, open_record, results_of
 
 
 def request(output=Path("unused"), quick=True, data=None):
@@ -11,20 +10,20 @@ def request(output=Path("unused"), quick=True, data=None):
 
 
 def run_quick(module, output):
-    """(experiment, results, words, folder) of a module's quick version."""
+    """(experiment, results, lines, folder) of a module's quick version."""
     experiment = module.experiment(request(output))
     folder = output / module.NAME
     folder.mkdir(parents=True)
-    kept = open_record(folder, experiment, fresh=False)
-    for _ in advance(experiment, kept):
+    record = open_record(folder, experiment, fresh=False)
+    for _ in advance(experiment, record):
         pass
-    results = results_of(experiment, kept)
-    words = experiment.present(results, folder)
-    return experiment, results, words, folder
+    results = results_of(experiment, record)
+    lines = experiment.present(results, folder)
+    return experiment, results, lines, folder
 
 
 def assert_written(experiment, folder):
-    """All files are there, and pictures are pictures."""
+    """All files exist, and images are in their format."""
     for name in experiment.files:
         content = (folder / name).read_bytes()
         assert content

@@ -21,7 +21,7 @@ def add_eachmovie(folder):
     (folder / "test.csv").write_text("user,movie,score\n2,11,4\n3,12,2\n")
 
 
-def test_movielens_alone_and_in_its_own_folder(movielens):
+def test_movielens_is_found_from_both_folders(movielens):
     for folder in (movielens, movielens / "ml-1m"):
         found = sources(folder, quick=False, n_splits=5)
         assert list(found) == [MOVIELENS]
@@ -29,17 +29,17 @@ def test_movielens_alone_and_in_its_own_folder(movielens):
         assert found[MOVIELENS].fingerprint() == [2, 3, 6]
 
 
-def test_splits_differ_and_come_back(movielens):
+def test_splits_differ_and_are_reproducible(movielens):
     source = sources(movielens, quick=False, n_splits=5)[MOVIELENS]
-    first, again, other = (source.split(number) for number in (0, 0, 1))
+    first, repeated, other = (source.split(number) for number in (0, 0, 1))
     assert len(first.train) == 5
     assert len(first.test) == 1
-    np.testing.assert_array_equal(first.train.values, again.train.values)
-    tests = {(int(s.test.rows[0]), int(s.test.columns[0])) for s in (first, again, other)}
+    np.testing.assert_array_equal(first.train.values, repeated.train.values)
+    tests = {(int(s.test.rows[0]), int(s.test.columns[0])) for s in (first, repeated, other)}
     assert len(tests) == 2
 
 
-def test_the_sample_of_eachmovie_keeps_its_split_under_common_names(movielens):
+def test_eachmovie_sample_has_its_published_split_and_common_labels(movielens):
     add_eachmovie(movielens / "eachmovie-sample")
     source = sources(movielens, quick=False, n_splits=5)[EACHMOVIE]
     assert source.n_splits == 1
@@ -52,7 +52,7 @@ def test_the_sample_of_eachmovie_keeps_its_split_under_common_names(movielens):
     np.testing.assert_array_equal(np.sort(train.values), [1.0, 5.0, 6.0])
 
 
-def test_wrong_places_are_named_with_what_to_do(tmp_path):
+def test_messages_for_wrong_folders_name_the_options(tmp_path):
     with pytest.raises(InputError, match=r"ml-1m.*nowhere does not exist"):
         sources(tmp_path / "nowhere", quick=False, n_splits=5)
     (tmp_path / "file").touch()
@@ -60,11 +60,11 @@ def test_wrong_places_are_named_with_what_to_do(tmp_path):
         sources(tmp_path / "file", quick=False, n_splits=5)
     with pytest.raises(ReadError, match=r"no ratings.dat.*--data.*--quick"):
         sources(tmp_path, quick=False, n_splits=5)[MOVIELENS].fingerprint()
-    with pytest.raises(InputError, match="leave out either --quick or --data"):
+    with pytest.raises(InputError, match="omit either --quick or --data"):
         sources(tmp_path, quick=True, n_splits=2)
 
 
-def test_generated_ratings_are_ratings():
+def test_generated_ratings_are_on_a_scale_with_popular_columns():
     assert list(sources(None, quick=True, n_splits=2)) == [GENERATED]
     data = generated()
     assert data.value_range() == (1.0, 5.0)

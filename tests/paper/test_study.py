@@ -21,11 +21,11 @@ def experiment_of(run, n_tasks=3):
     return Experiment("counting", {}, tasks, run, lambda results, folder: [], ())
 
 
-def test_every_task_is_done_once_and_in_order():
+def test_every_task_runs_once_and_in_order():
     seen = []
     experiment = experiment_of(lambda key: seen.append(key["n"]) or {"square": key["n"] ** 2})
-    kept = Memory(Result({"n": 1}, {"square": 1}, 2.0))
-    steps = list(advance(experiment, kept))
+    record = Memory(Result({"n": 1}, {"square": 1}, 2.0))
+    steps = list(advance(experiment, record))
     assert seen == [0, 2]
     assert [(step.done, step.task and step.task.key["n"]) for step in steps] == [
         (1, 0),
@@ -33,7 +33,7 @@ def test_every_task_is_done_once_and_in_order():
         (3, None),
     ]
     assert {step.total for step in steps} == {3}
-    assert [result.numbers["square"] for result in results_of(experiment, kept)] == [0, 1, 4]
+    assert [result.numbers["square"] for result in results_of(experiment, record)] == [0, 1, 4]
 
 
 def test_an_interrupted_task_leaves_no_result():
@@ -42,10 +42,10 @@ def test_an_interrupted_task_leaves_no_result():
             raise KeyboardInterrupt
         return {}
 
-    kept, experiment = Memory(), experiment_of(run)
+    record, experiment = Memory(), experiment_of(run)
     with pytest.raises(KeyboardInterrupt):
-        list(advance(experiment, kept))
-    assert [result.key for result in kept.results] == [{"n": 0}]
+        list(advance(experiment, record))
+    assert [result.key for result in record.results] == [{"n": 0}]
 
 
 def test_time_left_follows_the_measured_pace_and_the_weights():

@@ -6,7 +6,7 @@ import pytest
 
 import fillrank as fr
 from fillrank.errors import InputError
-from fillrank.paper import published, readings, table1
+from fillrank.paper import published, table1
 from fillrank.paper.methods import BPMF, BPMF_PUBLISHED, BPMF_TOO_SURE, GASR, GASR_PUBLISHED
 from fillrank.paper.published import SETTINGS
 from helpers.quick_runs import assert_written, request, run_quick
@@ -17,11 +17,11 @@ def ran(tmp_path_factory):
     return run_quick(table1, tmp_path_factory.mktemp("table1"))
 
 
-def test_everything_is_written(ran):
-    experiment, results, words, folder = ran
+def test_all_files_are_written(ran):
+    experiment, results, lines, folder = ran
     assert_written(experiment, folder)
     assert len(results) == len(experiment.tasks) == 2 * 2 * len(table1.METHODS)
-    assert words == (folder / "table1.md").read_text(encoding="utf-8").split("\n")
+    assert lines == (folder / "table1.md").read_text(encoding="utf-8").split("\n")
     with (folder / "table1.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * len(table1.METHODS)
@@ -51,8 +51,8 @@ def test_methods_that_learn_the_noise_come_near_the_oracle(ran):
             assert 0.8 < result.numbers["ratio"] < 1.25
 
 
-def test_bpmf_fails_when_it_is_too_sure(ran):
-    """A noise precision a hundred times too high costs most where entries are few."""
+def test_bpmf_fails_with_a_noise_precision_that_is_too_high(ran):
+    """A noise precision that is 100 times too high increases the error of sparse tables."""
     ratio = {
         m: np.mean(
             [r.numbers["ratio"] for r in ran[1] if r.key["method"] == m and r.key["missing"] == 0.5]
@@ -62,7 +62,7 @@ def test_bpmf_fails_when_it_is_too_sure(ran):
     assert ratio[BPMF_TOO_SURE] > 1.5 * ratio[BPMF]
 
 
-def test_the_oracle_is_the_specified_one():
+def test_oracle_follows_the_specification():
     for setting in SETTINGS:
         m, q, _ = setting
         floors = [
@@ -71,7 +71,7 @@ def test_the_oracle_is_the_specified_one():
         assert floors == pytest.approx([0.4461, 0.3154, 0.1995, 0.1411], abs=6e-5)
 
 
-def test_paper_numbers_stand_beside_their_cells():
+def test_paper_numbers_are_matched_to_their_cells():
     first, second = SETTINGS
     assert table1.printed(first, 0.9, BPMF_PUBLISHED).mean == 1.6842
     assert table1.printed(first, 0.0, GASR).mean == 0.0724
@@ -79,8 +79,8 @@ def test_paper_numbers_stand_beside_their_cells():
     assert table1.printed(table1.QUICK.settings[0], 0.0, GASR) is None
 
 
-def test_readings_rule_out_absolute_errors():
-    lines = readings.readings()
+def test_interpretations_with_absolute_errors_are_excluded():
+    lines = table1._interpretation_lines()
     row = next(line for line in lines if "GASR | 500 | sigma = 1, relative to Z" in line)
     assert row.endswith("| 1.00 | 0.94 | 0.94 | 1.15 |")
     row = next(line for line in lines if "GASR | 1000 | sigma = sqrt(q), absolute" in line)
@@ -88,7 +88,7 @@ def test_readings_rule_out_absolute_errors():
     assert len(lines) == 2 + 2 + 2 * 2 * 5 + 1
 
 
-def test_the_full_version_is_the_papers():
+def test_full_version_follows_the_paper():
     experiment = table1.experiment(request(quick=False))
     assert len(experiment.tasks) == 2 * 4 * 3 * len(table1.METHODS)
     costs = {str(task.key): task.cost for task in experiment.tasks}
@@ -97,6 +97,6 @@ def test_the_full_version_is_the_papers():
     )
 
 
-def test_data_are_of_no_use(tmp_path):
-    with pytest.raises(InputError, match="leave out --data"):
+def test_data_option_is_refused(tmp_path):
+    with pytest.raises(InputError, match="omit --data"):
         table1.experiment(request(data=tmp_path))

@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from fillrank.paper import figure2, figure2_plots, table2
-from fillrank.paper.averages import average_at
-from fillrank.paper.methods import GASR, GASR_PUBLISHED, HASI, IPM3F, M3F, SAMPLERS, fit, make
+from fillrank.paper import figure2, table2
+from fillrank.paper.methods import (
+    GASR,
+    GASR_PUBLISHED,
+    HASI,
+    IPM3F,
+    M3F,
+    SAMPLERS,
+    fit,
+    make,
+    predict_at,
+)
 from fillrank.paper.ratings import EACHMOVIE, GENERATED, MOVIELENS, sources
 from fillrank.paper.study import Result
 from fillrank.posterior.metrics import nmae
@@ -29,10 +38,10 @@ def figure(output, table):
 
 
 def test_the_table_is_written(table):
-    experiment, results, words, folder = table
+    experiment, results, lines, folder = table
     assert_written(experiment, folder)
     assert len(results) == len(experiment.tasks) == 2 * len(table2.METHODS)
-    assert words[0].startswith("generated ratings: 2 random splits")
+    assert lines[0].startswith("generated ratings: 2 random splits")
     with (folder / "table2.csv").open() as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
     assert list(rows) == list(table2.METHODS)
@@ -42,8 +51,8 @@ def test_the_table_is_written(table):
     assert rows[HASI]["paper rmse"] == ""
 
 
-def test_every_method_has_learned_something(table):
-    """The mean rating of the training entries predicts worse; whole numbers pay for being whole."""
+def test_every_method_predicts_better_than_the_mean(table):
+    """Errors are below those of the mean training rating; max-margin methods are scored by NMAE."""
     train, test = sources(None, True, 2)[GENERATED].split(0)
     constant = table2.errors(test.values, np.full(len(test), train.values.mean()), (1.0, 5.0))
     for result in table[1]:
@@ -51,13 +60,13 @@ def test_every_method_has_learned_something(table):
         assert result.numbers[what] < constant[what], result.key
 
 
-def test_whole_numbers_stay_when_rounded(table):
+def test_rounding_changes_no_predicted_level(table):
     for result in table[1]:
         same = result.numbers["rmse"] == result.numbers["rmse_rounded"]
         assert same == (result.key["method"] in (M3F, IPM3F))
 
 
-def test_errors_by_hand():
+def test_errors_of_a_worked_example():
     found = table2.errors(np.array([1.0, 5.0]), np.array([1.4, 3.4]), (1.0, 5.0))
     assert found == pytest.approx(
         {
@@ -74,7 +83,7 @@ def result_on(data, method, split=0):
     return Result({"data": data, "split": split, "method": method}, numbers, 1.0)
 
 
-def test_paper_numbers_stand_beside_movielens_alone(tmp_path):
+def test_paper_numbers_are_shown_for_movielens_only(tmp_path):
     results = [
         result_on(data, method) for data in (MOVIELENS, EACHMOVIE) for method in table2.METHODS
     ]
@@ -90,15 +99,15 @@ def test_paper_numbers_stand_beside_movielens_alone(tmp_path):
 
 
 def test_the_figure_is_written_with_the_lines_of_the_table(figure):
-    experiment, results, words, folder = figure
+    experiment, results, lines, folder = figure
     assert_written(experiment, folder)
     assert [result.key["method"] for result in results] == list(SAMPLERS)
-    assert words == []
+    assert lines == []
 
 
 def test_the_panel_of_errors_shows_curves_and_lines(figure):
     ax = Figure().subplots()
-    figure2_plots._errors(ax, GENERATED, figure[1], {HASI: 0.17, M3F: 0.21})
+    figure2._draw_errors(ax, GENERATED, figure[1], {HASI: 0.17, M3F: 0.21})
     lines = {line.get_label(): line for line in ax.get_lines()}
     assert {*SAMPLERS, HASI, M3F} <= set(lines)
     assert set(lines[HASI].get_ydata()) == {0.17}
@@ -109,19 +118,19 @@ def test_the_panel_of_errors_shows_curves_and_lines(figure):
     assert low < 0.17 < 0.21 < high
 
 
-def test_without_the_table_the_figure_says_what_to_do(figure, tmp_path):
+def test_without_table2_the_message_says_how_to_add_it(figure, tmp_path):
     _, results, _, _ = figure
     request = figure2.Request(True, None, tmp_path, 1)
-    (word,) = figure2.present(results, tmp_path, request)
-    assert "make table2" in word
+    (line,) = figure2.present(results, tmp_path, request)
+    assert "run table2 with the same --output" in line
 
 
-def test_running_averages_end_at_the_estimators_answer(figure):
+def test_running_averages_end_at_the_prediction_of_the_estimator(figure):
     result = next(r for r in figure[1] if r.key["method"] == GASR_PUBLISHED)
     train, test = sources(None, True, 1)[GENERATED].split(0)
     model = make(GASR_PUBLISHED, max_rank=5, n_sweeps=120, random_state=0)
     fit(model, train)
-    predicted = average_at(model, test.row_index, test.column_index)
+    predicted = predict_at(model, test.row_index, test.column_index)
     expected = nmae(test.values, predicted, (1.0, 5.0))
     traces = result.numbers["traces"]
     assert traces["nmae"][-1] == pytest.approx(expected, rel=1e-5)
@@ -129,6 +138,6 @@ def test_running_averages_end_at_the_estimators_answer(figure):
     assert 1 <= traces["rank"][-1] <= 5
 
 
-def test_gasr_and_bpmf_are_traced_as_they_are(figure):
+def test_only_gasr_has_a_rank_by_ratio(figure):
     by_ratio = {r.key["method"] for r in figure[1] if "rank_by_ratio" in r.numbers["traces"]}
     assert by_ratio == {GASR, GASR_PUBLISHED}

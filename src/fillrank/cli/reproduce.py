@@ -13,8 +13,7 @@ from fillrank.cli.messages import duration, escape, out, say, show_files
 from fillrank.cli.options import Threads
 
 if TYPE_CHECKING:
-    from fillrank.paper.record import Record
-    from fillrank.paper.study import Experiment, Step
+    from fillrank.paper.study import Experiment, Record, Step
 
 What = Literal["figure1", "table1", "figure2", "table2"]
 
@@ -55,8 +54,7 @@ def reproduce(
     - fillrank reproduce figure1 --quick
     - fillrank reproduce table2 --data ~/movielens
     """
-    from fillrank.paper.record import open_record
-    from fillrank.paper.study import Request, results_of
+    from fillrank.paper.study import Request, open_record, results_of
 
     root = folder or Path("paper-quick" if quick else "paper-results")
     experiment: Experiment = import_module(f"fillrank.paper.{what}").experiment(

@@ -1,9 +1,9 @@
 """The methods of the comparison, under the names that tables and figures show.
 
-GASR comes twice, as published and with the settings of this library; so does BPMF, with the noise
-precision that its authors fixed and with one that is sampled; and twice more in ways that make it fail
-on sparse matrices, as it does in the paper: with a precision that is far too high, and with a prior so
-vague that from a random start the factors do not get off the ground.
+GASR appears as published and with the settings of this library. So does BPMF: with the noise precision
+that its authors fixed, and with a sampled one. BPMF appears in two more variants that fail on sparse
+matrices, as it does in the paper: one with a noise precision that is far too high, and one with a prior
+so vague that the factors stay near a random start.
 """
 
 import warnings
@@ -11,7 +11,11 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 import fillrank as fr
+from fillrank.estimators.sampled import SampledCompleter
+from fillrank.kernels.pairs import pair_values
 
 GASR_PUBLISHED = "GASR, as published"
 GASR = "GASR, fillrank"
@@ -22,7 +26,7 @@ BPMF_VAGUE = "BPMF, W0 = 100 I, noise sampled"
 SOFT_IMPUTE, SOFT_IMPUTE_ALS, HASI = "SoftImpute", "SoftImpute-ALS", "HASI"
 M3F, IPM3F = "M3F", "iPM3F"
 
-# Names are looked up when a method is made: importing fillrank stays quick.
+# Lambdas delay the import of an estimator until it is used: importing fillrank stays fast.
 _MAKERS: dict[str, Callable[..., Any]] = {
     M3F: lambda **settings: fr.M3F(**settings),
     IPM3F: lambda **settings: fr.IPM3F(inference="variational", **settings),
@@ -47,20 +51,49 @@ SPECTRAL = (SOFT_IMPUTE, SOFT_IMPUTE_ALS, HASI)
 
 
 def make(name: str, **settings: Any) -> Any:
-    """The method of a name, silent: the experiment tells how far it is."""
+    """Return the estimator of a method, without its progress bar: the experiment reports progress."""
     return _MAKERS[name](progress=False, **settings)
 
 
 def fit(model: Any, data: Any) -> float:
-    """Fit, and say how many seconds it took.
+    """Fit a model and return the time in seconds.
 
-    There are no warnings: how far a method gets in its 100 iterations is what is compared.
+    Convergence warnings are silenced: the experiment compares what methods reach in 100 iterations.
     """
     started = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fr.ConvergenceWarning)
         model.fit(data)
     if getattr(model, "interrupted_", False):
-        # The library keeps what it has; half a fit is no result of an experiment.
+        # An interrupted fit returns what it has, which is not a result of the experiment.
         raise KeyboardInterrupt
     return perf_counter() - started
+
+
+def predict_at(model: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Predict the cells at positions (rows[p], columns[p]), by the average of all draws.
+
+    The paper averages all draws of a run. `predict` uses a mean of fewer factors, which is slightly
+    less exact and much faster.
+    """
+    if not isinstance(model, SampledCompleter):
+        labels = model.observations_.row_labels[rows], model.observations_.column_labels[columns]
+        predicted: np.ndarray = model.predict(*labels)
+        return predicted
+    draws = model.recorded_draws()
+    total, values = np.zeros(len(rows)), np.empty(len(rows))
+    for draw in draws:
+        pair_values(draw.left, draw.right, rows, columns, values)
+        total += values
+    average: np.ndarray = model.posterior_.units.restore(total / len(draws))
+    return average
+
+
+def predict_matrix(model: SampledCompleter) -> np.ndarray:
+    """Predict all cells, by the average of all draws."""
+    draws = model.recorded_draws()
+    total = np.zeros(model.observations_.shape)
+    for draw in draws:
+        total += draw.left @ draw.right.T
+    average: np.ndarray = model.posterior_.units.restore(total / len(draws))
+    return average

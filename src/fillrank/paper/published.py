@@ -65,7 +65,7 @@ class Ratings(NamedTuple):
 
 
 # "Experimental results of various methods on the MovieLens and EachMovie datasets": 5 splits. The
-# EachMovie column is left out: it is of 36,656 users, who cannot be had any more.
+# EachMovie column is omitted: its data set of 36,656 users is no longer available.
 TABLE_2: dict[str, Ratings] = {
     "M3F": Ratings(Printed(0.1652, 0.0004), Printed(0.9644, 0.0012)),
     "iPM3F": Ratings(Printed(0.1604, 0.0004), Printed(0.9386, 0.0024)),
@@ -76,5 +76,5 @@ TABLE_2: dict[str, Ratings] = {
     # The last one is in the text below the table.
     "GASR": Ratings(Printed(0.1673, 0.0005), Printed(0.8528, 0.0025), Printed(0.1569, 0.0006)),
 }
-# Also there: "the ranks it infers on MovieLens and EachMovie are both 10 on average".
+# From the same section: "the ranks it infers on MovieLens and EachMovie are both 10 on average".
 RANK_ON_RATINGS = 10

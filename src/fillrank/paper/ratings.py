@@ -17,16 +17,16 @@ _TEST_FRACTION = 0.2
 
 
 class Split(NamedTuple):
-    """Entries to learn from and entries to predict, under the same names."""
+    """Training entries and test entries, with the same row and column labels."""
 
     train: Observations
     test: Observations
 
 
 class Source:
-    """A set of ratings that is read when it is first asked for.
+    """A set of ratings that is read on first use.
 
-    ``n_splits`` is how many ways there are to part it; a set that came in two parts has one.
+    ``n_splits`` is the number of splits; a set that is published as two files has one.
     """
 
     def __init__(self, read: Callable[[], Observations | Split], n_splits: int):
@@ -38,37 +38,37 @@ class Source:
         return self._read()
 
     def split(self, number: int) -> Split:
-        """Part the ratings, 80 to 20, at random or as they came."""
+        """Split the ratings 80 to 20 at random, or as they were published."""
         if isinstance(self._ratings, Split):
             return self._ratings
         return Split(*self._ratings.split(_TEST_FRACTION, random_state=number))
 
     def fingerprint(self) -> list[int]:
-        """Rows, columns and entries: results of other data are told apart by them."""
+        """Return the numbers of rows, columns and entries, to recognise results of other data."""
         parts = self._ratings if isinstance(self._ratings, Split) else (self._ratings,)
         return [*parts[0].shape, sum(len(part) for part in parts)]
 
 
 def sources(folder: Path | None, quick: bool, n_splits: int) -> dict[str, Source]:
-    """The sets that there are: generated ones for the quick version, else those in the folder.
+    """Return the available sets: generated ratings if ``quick``, else those in the folder.
 
-    Without a folder, MovieLens 1M is fetched from its publisher.
+    Without a folder, MovieLens 1M is downloaded from its publisher.
     """
     if quick:
         if folder is not None:
             raise InputError(
-                "the quick version runs on generated ratings: leave out either --quick or --data."
+                "the quick version runs on generated ratings: omit either --quick or --data."
             )
         return {GENERATED: Source(generated, n_splits)}
     if folder is not None and not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
         raise InputError(
-            f"--data must be a folder that has ml-1m (and eachmovie-sample, if you have it) in it; "
+            f"--data must be a folder that contains ml-1m (and eachmovie-sample, if you have it); "
             f"{folder} {what}."
         )
     found = {MOVIELENS: Source(lambda: _movielens(folder), n_splits)}
-    if folder is not None and (place := _eachmovie_folder(folder)) is not None:
-        found[EACHMOVIE] = Source(lambda: _eachmovie(place), 1)
+    if folder is not None and (eachmovie := _eachmovie_folder(folder)) is not None:
+        found[EACHMOVIE] = Source(lambda: _eachmovie(eachmovie), 1)
     return found
 
 
@@ -77,38 +77,38 @@ def _movielens(folder: Path | None) -> Observations:
         return fr.datasets.load("ml-1m", path=folder)
     except ReadError as error:
         raise ReadError(
-            f"{error} Give a folder that has ml-1m/ratings.dat in it by --data, or try the generated "
-            "ratings of --quick."
+            f"{error} Use --data with a folder that contains ml-1m/ratings.dat, or --quick for "
+            "generated ratings."
         ) from error
 
 
 def _eachmovie_folder(folder: Path) -> Path | None:
-    for place in (folder / "eachmovie-sample", folder):
-        if all((place / name).is_file() for name in ("train.csv", "test.csv")):
-            return place
+    for candidate in (folder / "eachmovie-sample", folder):
+        if all((candidate / name).is_file() for name in ("train.csv", "test.csv")):
+            return candidate
     return None
 
 
 def _eachmovie(folder: Path) -> Split:
-    """The two files as they are, under the names of both."""
+    """Read the two files, and give both the row and column labels of their union."""
     parts = [fr.read(folder / name, layout="long") for name in ("train.csv", "test.csv")]
     rows, columns, values = (
-        np.concatenate([getattr(part, what) for part in parts])
-        for what in ("rows", "columns", "values")
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("rows", "columns", "values")
     )
-    whole = Observations.from_triplets(rows, columns, values)
+    union = Observations.from_triplets(rows, columns, values)
 
-    def renamed(part: Observations) -> Observations:
-        places = whole.row_positions(part.rows), whole.column_positions(part.columns)
+    def relabel(part: Observations) -> Observations:
+        positions = union.row_positions(part.rows), union.column_positions(part.columns)
         return Observations.from_positions(
-            Triplets(*places, part.values), whole.row_labels, whole.column_labels, part.origin
+            Triplets(*positions, part.values), union.row_labels, union.column_labels, part.origin
         )
 
-    return Split(*map(renamed, parts))
+    return Split(*map(relabel, parts))
 
 
 def generated(n_rows: int = 200, n_columns: int = 120, per_row: int = 30) -> Observations:
-    """Ratings from 1 to 5: effects of both sides, three factors, noise; some columns are popular."""
+    """Generate ratings from 1 to 5: row and column effects, three factors, noise, popular columns."""
     rng = np.random.default_rng(5)
     taste = rng.standard_normal((n_rows, 3)) @ rng.standard_normal((3, n_columns))
     score = 3.5 + 0.4 * rng.standard_normal((n_rows, 1)) + 0.5 * rng.standard_normal(n_columns)

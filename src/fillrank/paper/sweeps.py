@@ -1,9 +1,10 @@
-"""A sampler watched sweep by sweep: the very run of its estimator, with nothing kept."""
+"""A sampler's chain, sweep by sweep, and the quantities that the paper's figures show of it."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from fillrank.estimators.checks import check_value_range, seed_from
 from fillrank.estimators.sampled import SampledCompleter
@@ -27,7 +28,7 @@ class Sweep(NamedTuple):
 
 
 def sweeps(model: SampledCompleter, data: Observations) -> Iterator[Sweep]:
-    """Take the ``n_sweeps`` of an estimator, which has to be a number, and show each."""
+    """Run the first chain of an estimator, whose ``n_sweeps`` is a number, and yield each sweep."""
     plan, sampler = model._plan(), model._sampler()
     standard = standardise(data, model._centred, np.dtype(model.dtype))
     entries = Data(standard.rows, standard.columns)
@@ -42,3 +43,47 @@ def sweeps(model: SampledCompleter, data: Observations) -> Iterator[Sweep]:
             yield Sweep(step.number, state, draw, sampler.spectrum(draw), units)
             if step.number == plan.n_sweeps:
                 return
+
+
+class Shape(NamedTuple):
+    """The mean norm of a set of vectors, and the mean absolute inner product of pairs of them."""
+
+    norm: float
+    inner: float
+
+
+def shape_of(vectors: np.ndarray) -> Shape:
+    """Return the shape of the columns of a matrix.
+
+    Examples
+    --------
+    >>> shape_of(np.array([[1.0, 0.6], [0.0, 0.8]]))
+    Shape(norm=1.0, inner=0.6)
+    """
+    gram = vectors.astype(np.float64).T @ vectors
+    between = np.abs(gram[np.triu_indices(len(gram), 1)])
+    return Shape(float(np.sqrt(np.diag(gram)).mean()), float(between.mean()))
+
+
+def shape_in_ball(n: int) -> Shape:
+    """Return the expected shape of vectors that are uniform in the unit ball of R^n: the prior's.
+
+    E ||u|| = n/(n + 1). A direction has E |t_1| = Gamma(n/2) / (sqrt(pi) Gamma((n + 1)/2), and
+    E |u . v| = E ||u|| E ||v|| E |t_1|.
+    """
+    norm = n / (n + 1)
+    along = np.exp(gammaln(n / 2) - gammaln((n + 1) / 2)) / np.sqrt(np.pi)
+    return Shape(norm, float(norm**2 * along))
+
+
+def rank_by_ratio(d: np.ndarray) -> int:
+    """Return the rank by the paper's rule: cut the sorted d at the largest ratio of neighbours.
+
+    Examples
+    --------
+    >>> rank_by_ratio(np.array([0.1, 40.0, 0.2, 50.0, 0.3]))
+    2
+    """
+    ascending = np.sort(d)
+    w = 1 + int(np.argmax(ascending[1:] / ascending[:-1]))
+    return d.size - w

@@ -1,10 +1,11 @@
 """Table 2: all methods on ratings.
 
-80% of the ratings are learned from, 20% predicted. Methods with a penalty choose it on a fifth of the
-training entries. All have at most 30 factors and 100 iterations. Spectral methods and BPMF work on the
-ratings less their overall mean: otherwise the table would compare centrings. GASR as published has
-the ratings as they are, like its authors' program; the library's own GASR and the max-margin methods
-model effects or thresholds. Predictions are kept within the scale.
+Methods are fitted to 80% of the ratings and predict the other 20%. Methods with a penalty choose it on a
+fifth of the training entries. All have at most 30 factors and 100 iterations. Spectral methods and BPMF
+are fitted to the ratings minus their overall mean; without that, the table would compare ways of
+centring. GASR as published is fitted to the ratings as they are, as in its authors' program. The
+library's GASR and the max-margin methods model effects or thresholds. Predictions are clipped to the
+rating scale.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,6 @@ import numpy as np
 
 from fillrank.errors import InputError
 from fillrank.paper import published
-from fillrank.paper.averages import average_at
 from fillrank.paper.methods import (
     AS_PUBLISHED,
     BPMF,
@@ -32,10 +32,11 @@ from fillrank.paper.methods import (
     SPECTRAL,
     fit,
     make,
+    predict_at,
 )
+from fillrank.paper.output import markdown, spread, with_spread, write_csv
 from fillrank.paper.ratings import EACHMOVIE, MOVIELENS, Source, sources
 from fillrank.paper.study import Experiment, Key, Request, Result, Task
-from fillrank.paper.tables import markdown, spread, with_spread, write_csv
 from fillrank.posterior.metrics import nmae, rmse
 
 NAME = "table2"
@@ -51,7 +52,10 @@ _COSTS = {
 
 
 class Size(NamedTuple):
-    """How large the experiment is; ``n_sweeps`` of the library's own samplers."""
+    """The size of the experiment; ``n_sweeps`` is that of the library's own samplers.
+
+    Field names are settings in results files.
+    """
 
     max_rank: int
     n_splits: int
@@ -64,7 +68,7 @@ QUICK = Size(5, 2, 60, 10)
 
 
 def experiment(request: Request) -> Experiment:
-    """All methods on all splits of the ratings that there are."""
+    """Return the experiment: all methods on all splits of each available set of ratings."""
     size = QUICK if request.quick else FULL
     ratings = sources(request.data, request.quick, size.n_splits)
     fingerprints = {name: source.fingerprint() for name, source in ratings.items()}
@@ -73,7 +77,7 @@ def experiment(request: Request) -> Experiment:
             {"data": name, "split": split, "method": method},
             0.1 + _COSTS[method] * fingerprints[name][2] / 1e6,
         )
-        # The dearest method last: it takes as long as all others together.
+        # The slowest method runs last: it takes as long as all others together.
         for methods in ([m for m in METHODS if m != HASI], [HASI])
         for name, source in ratings.items()
         for split in range(source.n_splits)
@@ -90,7 +94,7 @@ def experiment(request: Request) -> Experiment:
 
 
 def settings_for(method: str, size: Size) -> dict[str, Any]:
-    """What a method is told beside its seed."""
+    """Return the settings of a method, without its seed."""
     settings: dict[str, Any] = {"max_rank": size.max_rank}
     if method not in SAMPLERS:
         settings |= {"max_iterations": size.max_iterations}
@@ -104,7 +108,7 @@ def settings_for(method: str, size: Size) -> dict[str, Any]:
 def run(
     key: Key, size: Size, ratings: Mapping[str, Source], n_threads: int | None
 ) -> dict[str, Any]:
-    """Fit one method to one split and score it on the other part."""
+    """Fit one method to the training entries of a split and score it on the test entries."""
     train, test = ratings[key["data"]].split(key["split"])
     model = make(
         key["method"],
@@ -115,16 +119,15 @@ def run(
     seconds = fit(model, train)
     scale = train.value_range()
     if scale is None:
-        raise InputError(f"{key['data']} are no ratings on equally spaced levels.")
-    predicted = average_at(model, test.row_index, test.column_index)
-    more = {"rank": int(model.rank_), "seconds": seconds}
-    return errors(test.values, predicted, scale) | more
+        raise InputError(f"{key['data']}: NMAE needs ratings on equally spaced levels.")
+    predicted = predict_at(model, test.row_index, test.column_index)
+    return errors(test.values, predicted, scale) | {"rank": int(model.rank_), "seconds": seconds}
 
 
 def errors(
     truth: np.ndarray, predicted: np.ndarray, scale: tuple[float, float]
 ) -> dict[str, float]:
-    """The errors of the table: as predicted, and rounded to the nearest level."""
+    """Return the errors of predictions, as they are and rounded to the nearest level."""
     rounded = np.rint(predicted)
     values = (
         rmse(truth, predicted),
@@ -136,17 +139,17 @@ def errors(
 
 
 def present(results: Sequence[Result], folder: Path) -> list[str]:
-    """Write a table for each set of ratings."""
+    """Write a table for each set of ratings as CSV and Markdown; return the lines."""
     names = list(dict.fromkeys(result.key["data"] for result in results))
     rows, lines = [], []
     for name in names:
         of_set = [result for result in results if result.key["data"] == name]
-        rows += [_row(name, method, _of(of_set, method)) for method in METHODS]
+        rows += [_csv_row(name, method, _select(of_set, method)) for method in METHODS]
         lines += [_heading(name, of_set), ""]
         lines += markdown(
             ("method", "RMSE", "NMAE", "RMSE rounded", "NMAE rounded", "rank", "seconds",
              "paper: RMSE", "paper: NMAE", "paper: NMAE rounded"),
-            [_words(name, method, _of(of_set, method)) for method in METHODS],
+            [_markdown_row(name, method, _select(of_set, method)) for method in METHODS],
         )  # fmt: skip
         lines.append("")
     write_csv(folder / "table2.csv", _HEADER, rows)
@@ -157,19 +160,19 @@ def present(results: Sequence[Result], folder: Path) -> list[str]:
 def _heading(name: str, results: Sequence[Result]) -> str:
     if name == EACHMOVIE:
         return (
-            f"{name}: the split that it comes with. These are heavy users, not those of the "
-            "paper, whose numbers are left out for that reason."
+            f"{name}: the split that it comes with. Its users are heavy users, not those of the "
+            "paper, so the paper's numbers are omitted."
         )
     n_splits = len({result.key["split"] for result in results})
     return f"{name}: {n_splits} random splits, mean ± standard deviation."
 
 
-def _of(results: Sequence[Result], method: str) -> list[Result]:
+def _select(results: Sequence[Result], method: str) -> list[Result]:
     return [result for result in results if result.key["method"] == method]
 
 
 def printed(name: str, method: str) -> tuple[published.Printed | None, ...]:
-    """The paper's RMSE, NMAE and NMAE rounded for a method, as far as it has them on these ratings."""
+    """Return the paper's RMSE, NMAE and rounded NMAE of a method; None where it has none."""
     if name != MOVIELENS:
         return (None, None, None)
     theirs = published.TABLE_2[method.split(",")[0]]
@@ -183,7 +186,7 @@ _HEADER = (
 )  # fmt: skip
 
 
-def _row(name: str, method: str, results: Sequence[Result]) -> tuple[Any, ...]:
+def _csv_row(name: str, method: str, results: Sequence[Result]) -> tuple[Any, ...]:
     columns = ([result.numbers[error] for result in results] for error in ERRORS)
     numbers = [x for values in columns for x in (float(np.mean(values)), spread(values))]
     rank, seconds = _rank_and_seconds(results)
@@ -191,7 +194,7 @@ def _row(name: str, method: str, results: Sequence[Result]) -> tuple[Any, ...]:
     return (name, method, len(results), *numbers, rank, round(seconds, 1), *theirs)
 
 
-def _words(name: str, method: str, results: Sequence[Result]) -> tuple[str, ...]:
+def _markdown_row(name: str, method: str, results: Sequence[Result]) -> tuple[str, ...]:
     rank, seconds = _rank_and_seconds(results)
     ours = [with_spread([result.numbers[error] for result in results]) for error in ERRORS]
     theirs = (

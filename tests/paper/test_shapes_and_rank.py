@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from fillrank.paper import factors
-from fillrank.paper.factors import rank_by_ratio, shape_of
+from fillrank.paper import sweeps
+from fillrank.paper.sweeps import rank_by_ratio, shape_of
 from reference.planted import plant
 from reference.verdicts import limit_of
 
@@ -14,7 +14,7 @@ def scores(n, n_sets=4000):
     u = g / np.linalg.norm(g, axis=1, keepdims=True) * rng.random((n_sets, 1, 2)) ** (1 / n)
     shapes = np.array([shape_of(vectors) for vectors in u])
     error = shapes.std(axis=0) / np.sqrt(n_sets)
-    return np.abs(shapes.mean(axis=0) - factors.shape_in_ball(n)) / error
+    return np.abs(shapes.mean(axis=0) - sweeps.shape_in_ball(n)) / error
 
 
 # False alarms: ALARM for each n.
@@ -32,7 +32,7 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)
 def test_wrong_reference_lines_are_caught(monkeypatch, bug):
-    plant(monkeypatch, factors, "shape_in_ball", *bug)
+    plant(monkeypatch, sweeps, "shape_in_ball", *bug)
     assert scores(3).max() > limit_of(2)
 
 
