@@ -10,6 +10,7 @@ from fillrank.cli import source
 from fillrank.cli.source import Source
 from helpers.refusals import assert_refused
 
+QUICK = ("--sweeps", "20", "--max-rank", "2")
 TABLE = "name;one;two;three\nÄnne Müller;1,5;;3\nBo;NA;2,5;-1\nСаша 名;4;n/a;0,25\n"
 CELLS = [1.5, 3.0, 2.5, -1.0, 4.0, 0.25]
 
@@ -112,6 +113,38 @@ def test_a_column_of_numbers_that_may_be_names_is_pointed_out(complete, tmp_path
     ran = complete("u.csv")
     assert "Note" not in ran.err
     assert "its first row is 1000, its first column 'a'" in ran.err
+
+
+LONG = "a,b,c\n1,2,3.5\n1,3,4.5\n2,2,1.5\n2,4,3\n3,1,2.5\n"
+
+
+def test_a_long_table_of_numbers_that_is_taken_for_wide(complete, fillrank, tmp_path):
+    (tmp_path / "t.csv").write_text(LONG)
+    assert_refused(complete("t.csv"), "has no missing cell", "--layout long")
+    ran = fillrank("fit", "t.csv", *QUICK)
+    assert ran.code == 0
+    assert "Note: the first two columns look like labels" in ran.err
+    assert "--layout long" in ran.err
+    ran = fillrank("fit", "t.csv", "--layout", "long", "--force", *QUICK)
+    assert "5 entries (41.7% of the cells)" in ran.err
+    assert "Note: the first two" not in ran.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LONG.replace("2,4,3\n", "1,2,3\n"),
+        LONG.replace("2,4,3\n", "2.5,4,3\n"),
+        LONG.replace("\n", ",7\n"),
+        "a,b,c\n1,2,3\n2,3,4\n3,4,5\n",
+    ],
+    ids=["a pair twice", "a fraction", "four columns", "no label twice"],
+)
+def test_other_wide_tables_are_not_taken_for_long_ones(complete, tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    ran = complete("t.csv")
+    assert_refused(ran, "has no missing cell")
+    assert "--layout long" not in ran.err
 
 
 @pytest.mark.parametrize(

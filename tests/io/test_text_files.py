@@ -219,7 +219,7 @@ def test_column_that_is_not_there(write):
         ('"",""\n"",""\n', r"does not look like a table"),
         ("a,b,c\n1,2,3\n4,5,6\nSource: x\n", r"line 4: 1 field, .* Delete the line .* 'Source: x'"),
         ("a,b\n1,low\nlow,3\n5,6\n", r"line 2, column 'b': 'low' is not a number. A missing"),
-        ("a,b,c\n1,2,3\n4,5,6\nSource: x, y, z\n", r"line 4, column 'a': 'Source: x' is not a"),
+        ("a,b,c\n1,2,3\n4,5,6\nSource: x, y, z\n", r"line 4: .* Delete the line .* 'Source: x'"),
         (f"id,x\na,{'z' * 500}\nb,1\n", r"line 2, column 'x': 'z{60}\.\.\.' is not"),
         (
             "when,who,what,grade,place\nd1,Ana,tea,5,here\nd2,Ben,tea,4,here\n",
@@ -348,3 +348,40 @@ def test_without_pyarrow_the_slow_reader_serves(write, monkeypatch):
     monkeypatch.setattr(fast_text, "find_spec", lambda name: None)
     monkeypatch.setattr(fast_text, "_read", lambda *arguments: pytest.fail("pyarrow is used"))
     assert as_dict(read(write("row,column,value\n1,1,1\n"))) == {(1, 1): 1}
+
+
+TABLE_ABOVE = "name,a,b,c\nx,1,,3\ny,4,5,6\nz,7,8,\n"
+
+
+@pytest.mark.parametrize(
+    ("note", "line"),
+    [
+        ("Source: World Bank, 2020", 5),
+        ("\nSource: World Bank, 2020, table 4, page 7", 6),
+        ('"Source: World Bank, 2020",,,', 5),
+        ("Notes: a is in kg,,,\n\n", 5),
+        ("\nAll figures are estimates,,,", 6),
+        ("* estimated,,,", 5),
+        ("Source: World Bank, 2020, 4, 7", 5),
+    ],
+)
+def test_a_note_below_the_table_is_no_row(note, line, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE_ABOVE + note)
+    with pytest.raises(ReadError, match=rf"t.csv, line {line}: .*Delete the line if it is a note"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,a,b\nx,1,\n\n* y,,\nz,3,4\n",
+        "name,a,b\nx,1,\n\ny,2,4\n",
+        "name,a,b\nx,1,2\ny,,\n",
+        "name,a,b\nSource: x,1,\nSource: y,2,4\n",
+    ],
+    ids=["not the last", "after a blank line", "an empty row", "labels like notes"],
+)
+def test_rows_that_are_no_notes(text, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    assert read(tmp_path / "t.csv").shape[0] == text.count("\n") - 1 - text.count("\n\n")

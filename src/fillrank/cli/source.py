@@ -124,10 +124,11 @@ def read(source: Source, quiet: bool = False, to_fill: bool = True) -> Observati
         raise InputError(
             f"{source.name} has no missing cell: there is nothing to fill in. A missing value is an "
             "empty cell or NA. If a number such as 0 or -1 stands for it, clear those cells first."
+            f"{f' But {hint}' if (hint := _long_hint(data)) else ''}"
         )
     if not quiet:
         say(f"Read {escape(source.name)}: {escape(of_table(data))}")
-        if note := _note_on_names(data):
+        for note in filter(None, (_note_on_names(data), _long_hint(data))):
             say(f"[bold yellow]Note:[/] {escape(note)}")
     return data
 
@@ -212,6 +213,27 @@ def _note_on_names(data: Observations) -> str:
     return (
         f"the column {name!r} has another whole number in every row. If these are the rows' names, call "
         "it 'id' in the header."
+    )
+
+
+def _long_hint(data: Observations) -> str:
+    """Point out a wide table of three columns that may be a long one; empty if it does not look so.
+
+    The first two columns have whole numbers in every row, some more than once, and no pair twice.
+    """
+    n_rows = data.shape[0]
+    if data.origin.layout != "wide" or data.origin.row_field or data.shape[1] != 3:
+        return ""
+    first, second = (data.values[data.column_index == column] for column in (0, 1))
+    if not len(first) == len(second) == n_rows or (np.append(first, second) % 1 != 0).any():
+        return ""
+    n_labels = max(len(np.unique(first)), len(np.unique(second)))
+    n_pairs = len(np.unique(np.column_stack([first, second]), axis=0))
+    if n_labels == n_rows or n_pairs < n_rows:
+        return ""
+    return (
+        "the first two columns look like labels: whole numbers of which no pair comes twice. If the "
+        "table is long, with a line for each entry, add --layout long."
     )
 
 

@@ -28,6 +28,7 @@ _MISSING_HINT = (
 # In order of preference where several would do: a decimal comma is no delimiter.
 DELIMITERS = {"::": "'::'", "\t": "tab", ";": "';'", "|": "'|'", ",": "','", " ": "white space"}
 BLANK = " \t\r\n,;|:"  # lines of nothing else have no content
+NOTES = ("source:", "sources:", "note:", "notes:")  # how a note below a table begins
 _SHOWN = 60  # letters of a cell
 HEAD = 100  # lines from which delimiter and header are judged
 INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # 007 is a code, not a number
@@ -73,21 +74,40 @@ class TextTable(NamedTuple):
         """Walk through the lines below the header, with their numbers; blank lines are skipped."""
         width = len(self.names)
         skip = self.has_header
+        after_blank = False
+        note: tuple[int, list[str]] | None = None
         reader = split_lines(self.text, self.delimiter)
         try:
             for fields in reader:
                 if skip:
                     skip = _is_blank(fields)
                 elif len(fields) == width:
-                    yield reader.line_num, fields
+                    if note is not None:  # it is not the last line, so it is a row
+                        yield note
+                        note = None
+                    if _may_be_note(fields, after_blank):
+                        note = reader.line_num, fields
+                    else:
+                        yield reader.line_num, fields
+                    after_blank = False
                 elif not _is_blank(fields):
                     raise self._misfit(reader.line_num, fields)
+                else:
+                    after_blank = True
         except csv.Error as error:
             raise ReadError(f"{self.source}, line {reader.line_num}: {error}.") from error
+        if note is not None:
+            if sum(_starts_note(fields[0]) for fields in self.head) < 2:
+                raise ReadError(
+                    f"{self.source}, line {note[0]}: the last line is not like a row. "
+                    f"{_note_hint(note[1])} If it is a row, move it up."
+                )
+            yield note
 
     def _misfit(self, line: int, fields: list[str]) -> ReadError:
         noun = "field" if len(fields) == 1 else "fields"
-        note = f" Delete the line if it is a note: {_cut(fields[0])}." if len(fields) == 1 else ""
+        may_be_note = len(fields) == 1 or _starts_note(fields[0])
+        note = f" {_note_hint(fields)}" if may_be_note else ""
         return ReadError(
             f"{self.source}, line {line}: {len(fields)} {noun}, but the table has {len(self.names)} "
             f"(delimiter {DELIMITERS[self.delimiter]}).{note}"
@@ -137,6 +157,23 @@ def split_lines(text: str, delimiter: str) -> Any:
 
 def _is_blank(fields: list[str]) -> bool:
     return not any(map(str.strip, fields))
+
+
+def _starts_note(text: str) -> bool:
+    return text.lstrip().lower().startswith(NOTES)
+
+
+def _may_be_note(fields: list[str], after_blank: bool) -> bool:
+    """Whether the line would be a note below the table, if it were the last one."""
+    if _starts_note(fields[0]):
+        return True
+    first, *others = fields
+    may_be = after_blank or first.lstrip().startswith("*")
+    return may_be and not _is_blank([first]) and _is_blank(others)
+
+
+def _note_hint(fields: list[str]) -> str:
+    return f"Delete the line if it is a note: {_cut(fields[0])}."
 
 
 def parse_number(text: str, delimiter: str) -> float | None:
