@@ -202,7 +202,7 @@ def test_a_run_can_be_made_longer(fillrank, write_wide, tmp_path):
         model = fr.load(tmp_path / "table.fillrank")
         assert (model.n_sweeps_, model.traces_.burn_in) == (sweeps, 10)
     ran = fillrank("fit", table, "--sweeps", "9", "--checkpoint", "run", "--force")
-    assert_refused(ran, "has a burn-in of 10 sweeps, so --sweeps must be larger", "got 9")
+    assert_refused(ran, "--sweeps must be above 10, the burn-in of the run in", "got 9 instead")
 
 
 def test_a_run_without_a_checkpoint_is_told_of_even_if_quiet(
@@ -235,7 +235,7 @@ def test_warnings_are_notes_in_words(fillrank, tmp_path):
     np.save(tmp_path / "units.npy", table)
     ran = fillrank("fit", "units.npy", *QUICK)
     assert ran.code == 0
-    assert "Note: the columns differ much in size" in ran.err
+    assert "Note: the columns differ much in scale" in ran.err
     assert "UnitsWarning" not in ran.err
     assert fillrank("fit", "units.npy", *QUICK, "--force", "-q").err == ""
 

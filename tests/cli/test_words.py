@@ -6,7 +6,7 @@ import pytest
 
 from fillrank.cli import messages
 from fillrank.cli.main import app
-from fillrank.errors import InputError
+from fillrank.errors import InputError, Setting
 
 VERBS = [command.callback.__name__ for command in app.registered_commands]
 
@@ -55,13 +55,25 @@ def test_lines_stay_lines_but_not_in_tables():
 
 
 @pytest.mark.parametrize(
-    ("message", "words"),
+    ("setting", "text"),
     [
-        ('use duplicates="mean".', "use --duplicates mean."),
-        ("Set n_sweeps above 5. With n_chains=2, it", "Set --sweeps above 5. With --chains 2, it"),
-        ("Lower max_rank, or", "Lower --max-rank, or"),
-        ("no column 'max_rank'; it has 'n_sweeps'", "no column 'max_rank'; it has 'n_sweeps'"),
+        (Setting("duplicates", "mean"), "Set --duplicates mean."),
+        (Setting("n_sweeps"), "Set --sweeps."),
+        (Setting("n_chains", 2), "Set --chains 2."),
+        (Setting("checkpoint", ...), "Set --checkpoint DIR."),
+        (Setting("tolerance", 0.1), ""),  # not an option
     ],
 )
-def test_arguments_of_the_library_are_options_here_and_names_stay(message, words):
-    assert messages.in_words(InputError(message)) == words
+def test_settings_of_the_library_are_options_here(setting, text):
+    error = InputError("wrong", advice=("Set ", setting, "."))
+    assert messages.in_words(error) == f"wrong. {text}".rstrip()
+
+
+def test_labels_that_look_like_settings_stay():
+    message = "no column 'max_rank'; it has 'n_sweeps'"
+    assert messages.in_words(InputError(message)) == message
+
+
+def test_arguments_that_are_refused_are_options_here():
+    error = InputError(place=Setting("n_sweeps"), allowed="at least 1", value=0)
+    assert messages.in_words(error) == "--sweeps must be at least 1, got 0 instead."

@@ -238,15 +238,15 @@ def test_new_columns_are_found_by_the_names_of_their_rows(named):
 @pytest.mark.parametrize("columns", [["c0", "zzz"], ["x", "zzz"]])
 def test_unknown_columns(named, columns):
     with pytest.raises(
-        UnknownNameError, match=r"'zzz'.*were there at fit: leave others out"
+        UnknownNameError, match=r"'zzz'.*columns that the model was fitted on: leave others out"
     ) as info:
         named.fold_in(pd.DataFrame(table(3, 2), columns=columns))
-    assert "New rows can only be known by columns" in str(info.value)
+    assert "New rows can have values only in columns" in str(info.value)
 
 
 def test_unknown_rows_of_new_columns(named):
     triplets = fr.Observations.from_triplets(["p1", "nobody"], ["new", "new"], [1.0, 2.0])
-    with pytest.raises(UnknownNameError, match=r"'nobody'.*columns can only be known by rows"):
+    with pytest.raises(UnknownNameError, match=r"'nobody'.*columns can have values only in rows"):
         named.fold_in(triplets, axis="columns")
 
 

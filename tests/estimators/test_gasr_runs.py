@@ -283,7 +283,7 @@ def test_columns_in_different_units_are_warned_of():
 def test_few_kept_draws_are_warned_of(monkeypatch):
     monkeypatch.setattr(recorder, "MOST_BYTES", 20_000)
     observations, _ = fr.synthetic(40, 30, rank=2, random_state=0)
-    with pytest.warns(fr.ConvergenceWarning, match="kept in memory"):
+    with pytest.warns(fr.ConvergenceWarning, match="draws of a table of this size fit in memory"):
         quick(n_sweeps=200, max_rank=3).fit(observations)
 
 

@@ -224,7 +224,7 @@ def test_others_are_left_alone():
 def test_models_that_cannot_go_on_say_why(tmp_path):
     model = fitted("GASR")
     model.save(tmp_path / "model.fillrank")
-    with pytest.raises(NotSupportedError, match="come from a file, which holds no chains"):
+    with pytest.raises(NotSupportedError, match="loaded from a file, which has no chains"):
         fr.load(tmp_path / "model.fillrank").run_longer(1)
     new = model.fold_in(new_rows("GASR"))
     with pytest.raises(NotSupportedError, match="new rows or columns has no chains to go on with"):

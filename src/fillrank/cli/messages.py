@@ -18,7 +18,7 @@ from rich import markup
 from rich.console import Console
 from rich.table import Table
 
-from fillrank.errors import CheckpointWarning
+from fillrank.errors import CheckpointWarning, Setting, describe
 
 __all__ = [
     "Lines",
@@ -36,14 +36,27 @@ __all__ = [
 ]
 
 Lines = list[tuple[str, str]]  # what, and the text on it
-# The library's messages name its arguments; here they are options. In quotes it is a user's name.
-_OPTIONS = (
+# Settings of the library that are options here, with the placeholder of a value that users choose.
+_OPTIONS = {
+    "by": ("--by", "NAME"),
+    "checkpoint": ("--checkpoint", "DIR"),
+    "column": ("--column", "NAME"),
+    "duplicates": ("--duplicates", "NAME"),
+    "layout": ("--layout", "NAME"),
+    "level": ("--level", "SHARE"),
+    "max_rank": ("--max-rank", "N"),
+    "n_chains": ("--chains", "N"),
+    "n_sweeps": ("--sweeps", "N"),
+    "n_threads": ("--threads", "N"),
+    "path": ("--from", "PATH"),
+    "random_state": ("--seed", "N"),
+    "row": ("--row", "NAME"),
+    "unknown": ("--unknown", "NAME"),
+    "value": ("--value", "NAME"),
+}
+# Errors of the readers name settings in their messages still.
+_PATTERNS = (
     (r'duplicates="(\w+)"', r"--duplicates \1"),
-    (r"\bn_chains=(\d+)", r"--chains \1"),
-    (r"""(?<!['"\w])n_sweeps(?!['"\w])""", "--sweeps"),
-    (r"""(?<!['"\w])max_rank(?!['"\w])""", "--max-rank"),
-    (r'\bby="(\w+)"', r"--by \1"),
-    (r"checkpoint=folder", "--checkpoint DIR"),
     (r"layout=?'(\w+)'", r"--layout \1"),
     (r"\brow=\.\.\., column=\.\.\., value=\.\.\.", "--row, --column, --value"),
     (r"\bload\('[\w-]+', path=\.\.\.\)", "--from PATH"),
@@ -110,13 +123,27 @@ def notes(quiet: bool) -> Iterator[None]:
 
 
 def in_words(error: Exception) -> str:
-    """The message of an error, with options where the library names its arguments."""
-    message = str(error) or type(error).__name__
-    if isinstance(error, OSError) and error.strerror:
-        message = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    for pattern, option in _OPTIONS:
-        message = re.sub(pattern, option, message)
+    """The message of an error, with options in place of the library's settings."""
+    message = describe(error, option)
+    for pattern, written in _PATTERNS:
+        message = re.sub(pattern, written, message)
     return message
+
+
+def option(setting: Setting) -> str | None:
+    """Write a setting of the library as an option; None if there is no such option.
+
+    Examples
+    --------
+    >>> option(Setting("duplicates", "mean")), option(Setting("n_sweeps")), option(Setting("tolerance"))
+    ('--duplicates mean', '--sweeps', None)
+    """
+    if setting.name not in _OPTIONS:
+        return None
+    name, placeholder = _OPTIONS[setting.name]
+    if setting.value is None:
+        return name
+    return f"{name} {placeholder if setting.value is ... else setting.value}"
 
 
 def show_results(results: Lines, file: Any = None) -> None:

@@ -14,6 +14,7 @@ from fillrank.cli.messages import show_files
 from fillrank.cli.pairs import Pairs, read_pairs
 from fillrank.cli.source import STANDARD
 from fillrank.errors import InputError, UnknownNameError
+from fillrank.estimators.fitted import PREDICT_UNKNOWN
 from fillrank.table.frames import to_long
 from fillrank.table.observations import Observations
 
@@ -97,10 +98,7 @@ def _check_names(asked: Pairs, data: Observations) -> None:
         data.row_positions(asked.rows)
         data.column_positions(asked.columns)
     except UnknownNameError as error:
-        raise UnknownNameError(
-            f"{error} With --unknown prior they are predicted as rows and columns of which nothing is "
-            "known."
-        ) from error
+        raise error.with_advice(PREDICT_UNKNOWN) from error
 
 
 def _answers(

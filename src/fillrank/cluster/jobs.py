@@ -18,7 +18,7 @@ from fillrank.cluster.lines import Lines, open_frame, open_lines
 from fillrank.cluster.place import check_client
 from fillrank.cluster.results import results
 from fillrank.cluster.watch import Watch
-from fillrank.errors import InputError, NotSupportedError, OutputError
+from fillrank.errors import InputError, NotSupportedError, OutputError, Setting
 from fillrank.io.parquet_writer import write_parquet
 from fillrank.table.blocks import blocks
 from fillrank.table.frames import as_frame, check_fields, to_long
@@ -169,8 +169,14 @@ def _pair_fields(names: list[Any], data: Observations, row: Any, column: Any) ->
         fields = [found.row, found.column]
     else:
         raise InputError(
-            f"the fields of the pairs are {', '.join(map(repr, names))}. Say which have the names of "
-            "rows and columns, by row=... and column=..."
+            f"the fields of the pairs are {', '.join(map(repr, names))}",
+            advice=(
+                "Specify which have the labels of rows and columns with ",
+                Setting("row", ...),
+                " and ",
+                Setting("column", ...),
+                ".",
+            ),
         )
     check_fields(names, LongFields(fields[0], fields[1], fields[1]))  # pairs have no value
     return fields

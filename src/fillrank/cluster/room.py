@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fillrank.errors import InputError
+from fillrank.errors import InputError, Setting
 from fillrank.runtime.memory import in_bytes
 
 _POSITION = 4  # bytes of the place of an entry
@@ -61,5 +61,6 @@ def check_worker_room(
         raise InputError(
             f"each of the {len(limits)} workers would need about {in_bytes(needed)} of memory for "
             f"its part of {n_entries:,} entries and for the factors, and the smallest can use "
-            f"{in_bytes(available)}. Start more workers or larger ones, or lower max_rank."
+            f"{in_bytes(available)}",
+            advice=("Start more workers or larger ones, or lower ", Setting("max_rank"), "."),
         )

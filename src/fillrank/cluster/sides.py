@@ -23,7 +23,7 @@ from fillrank.cluster.tasks import (
     rows_of_piece,
     sum_of_shares,
 )
-from fillrank.cluster.watch import Watch
+from fillrank.cluster.watch import REFIT, Watch
 from fillrank.errors import ClusterError
 from fillrank.kernels.gaussian_rows import Address, Prior
 from fillrank.kernels.products import Fitted, share_bounds
@@ -153,8 +153,8 @@ class RemoteSide(Remote):
         for _, part in self._parts:
             if part.status == "cancelled":
                 raise ClusterError(
-                    "the scheduler was lost, and with it where the table lies. Fit again; with "
-                    "checkpoint=folder the run goes on where it was."
+                    "the scheduler was lost, and with it the locations of the table's partitions",
+                    advice=REFIT,
                 )
             if part.status == "error":
                 self._make_again(part)

@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from fillrank.errors import ClusterError
+from fillrank.errors import ClusterError, Setting, Text
 
 _T = TypeVar("_T")
 
@@ -18,7 +18,7 @@ PATIENCE = 45.0
 _BETWEEN_LOOKS = 1.0
 # How often one piece of work is begun again before its failure is taken as the work's own.
 _MOST_ATTEMPTS = 20
-_GO_ON = "Then fit again; with checkpoint=folder the run goes on where it was."
+REFIT: list[Text] = ["Fit again.", ("With ", Setting("checkpoint", ...), " the run resumes.")]
 
 
 class Watch:
@@ -67,8 +67,8 @@ class Watch:
                 self.look()
                 time.sleep(_BETWEEN_LOOKS)
         raise ClusterError(
-            f"workers died {_MOST_ATTEMPTS} times over the same piece of work. Their logs say what "
-            f"ended them; most often they have too little memory. {_GO_ON}"
+            f"workers died {_MOST_ATTEMPTS} times during the same task",
+            advice=["See their logs: often they have too little memory.", *REFIT],
         )
 
     def ask(self, question: Callable[[], Awaitable[_T]]) -> _T:
@@ -103,8 +103,8 @@ class Watch:
         silent = [name for name, (_, since) in seen.items() if now - since > PATIENCE]
         if silent:
             raise ClusterError(
-                f"the worker {silent[0]} has given no sign of life for {PATIENCE:.0f} seconds. End or "
-                f"restart it. {_GO_ON}"
+                f"the worker {silent[0]} has not responded for {PATIENCE:.0f} seconds",
+                advice=["End or restart it.", *REFIT],
             )
         if any(worker["status"] == "running" for worker in workers.values()):
             self._alone_since = None
@@ -112,7 +112,8 @@ class Watch:
             self._alone_since = now
         elif now - self._alone_since > PATIENCE:
             raise ClusterError(
-                f"no worker is left, and none has come for {PATIENCE:.0f} seconds. Start some. {_GO_ON}"
+                f"no worker is left, and none has connected for {PATIENCE:.0f} seconds",
+                advice=["Start workers.", *REFIT],
             )
 
     def _check_open(self) -> None:
@@ -131,5 +132,6 @@ def large_arguments() -> Iterator[None]:
 
 def _without_scheduler() -> ClusterError:
     return ClusterError(
-        f"the scheduler does not answer. Is it still running, and is there a network? {_GO_ON}"
+        "the scheduler does not respond",
+        advice=["Check that it is running and that the network works.", *REFIT],
     )

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fillrank.errors import InputError, SmallTableWarning, UnitsWarning
-from fillrank.estimators.warn import warn_user
+from fillrank.errors import InputError, Setting, SmallTableWarning, UnitsWarning
+from fillrank.runtime.warnings import warn_user
 from fillrank.table.observations import Observations
 
 # Columns with fewer entries say nothing about their size, and a ratio of sizes below this is what
@@ -18,7 +18,7 @@ EFFECTS = (None, "mean", "rows", "columns", "both")
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Refuse a value that is not one of those allowed."""
     if value not in allowed:
-        raise InputError(f"{name} must be one of {allowed}, got {value!r} instead.")
+        raise InputError(place=Setting(name), allowed=f"one of {allowed}", value=value)
 
 
 def check_value_range(value_range: Any, observations: Observations) -> tuple[float, float] | None:
@@ -33,8 +33,9 @@ def check_value_range(value_range: Any, observations: Observations) -> tuple[flo
         low = high = 0.0
     if not low < high:
         raise InputError(
-            'value_range must be "auto", None or two numbers (low, high) with low < high, '
-            f"got {value_range!r} instead."
+            place=Setting("value_range"),
+            allowed='"auto", None or two numbers (low, high) with low < high',
+            value=value_range,
         )
     return low, high
 
@@ -43,14 +44,15 @@ def warn_of_few_entries(n_entries: int, fewest: int) -> None:
     """Warn if a table has fewer entries than a method needs for its intervals."""
     if n_entries < fewest:
         how = (
-            "cannot be known from so few"
+            "cannot be estimated from so few"
             if n_entries < 3
-            else "is taken to be better known than it is"
+            else "is estimated with too little uncertainty"
         )
         warn_user(
-            f"the table has {n_entries} entries; for credible intervals there should be {fewest} or "
-            f"more. How much values differ {how}: intervals may be far too narrow.",
-            SmallTableWarning,
+            SmallTableWarning(
+                f"the table has {n_entries} entries; credible intervals need {fewest} or more. How much "
+                f"the values vary {how}: intervals may be far too narrow."
+            )
         )
 
 
@@ -74,11 +76,12 @@ def warn_of_units(observations: Observations) -> None:
     low, high = np.quantile(spread, [0.1, 0.9])
     if high > _UNEQUAL * low:
         warn_user(
-            f"the columns differ much in size: their standard deviations go from {spread.min():.3g} to "
-            f"{spread.max():.3g}, and one noise level is fitted to all. If they are in different units, "
-            "bring them to one scale first, for example by "
-            "make_pipeline(StandardScaler(), GASR()) of scikit-learn.",
-            UnitsWarning,
+            UnitsWarning(
+                "the columns differ much in scale: their standard deviations range from "
+                f"{spread.min():.3g} to {spread.max():.3g}, and one noise level is fitted to all",
+                advice="If they are in different units, standardize them first, for example with "
+                "make_pipeline(StandardScaler(), GASR()) of scikit-learn.",
+            )
         )
 
 

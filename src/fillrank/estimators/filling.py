@@ -180,9 +180,9 @@ class Filling(Asking):
                 entries = _placed(observations.by_column(), positions)
         except UnknownNameError as error:
             side = "columns" if axis == "rows" else "rows"
-            raise UnknownNameError(
-                f"{error} New {axis} can only be known by {side} that were there at fit: leave "
-                "others out."
+            raise error.with_advice(
+                f"New {axis} can have values only in {side} that the model was fitted on: leave others "
+                "out."
             ) from error
         teacher = self._teacher(axis)
         with one_blas_thread():

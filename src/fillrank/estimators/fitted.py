@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from fillrank.errors import InputError, NotSupportedError, UnknownNameError
+from fillrank.errors import InputError, NotSupportedError, Setting, Text, UnknownNameError
 from fillrank.estimators.checks import check_choice, warn_of_units
 from fillrank.runtime.memory import check_room, in_bytes
 from fillrank.runtime.progress import say
@@ -22,6 +22,11 @@ from fillrank.table.observations import Observations
 
 # What is done about names that the model does not know.
 Unknown = Literal["error", "prior"]
+PREDICT_UNKNOWN: Text = (
+    "With ",
+    Setting("unknown", "prior"),
+    " they are predicted as rows and columns without entries.",
+)
 # Above this it is worth a word.
 _MUCH = 2**30
 _ALLOWED = (
@@ -120,10 +125,7 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     np.size(rows),
                 )
         except UnknownNameError as error:
-            raise UnknownNameError(
-                f'{error} With unknown="prior" they are predicted as rows and columns of which nothing '
-                "is known."
-            ) from error
+            raise error.with_advice(PREDICT_UNKNOWN) from error
         if i.size != j.size and 1 not in (i.size, j.size):
             raise InputError(
                 f"rows and columns must be as many, or one of them single; "

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fillrank.draws.streams import chain_key
-from fillrank.errors import ConvergenceWarning, NotSupportedError, ReadError
+from fillrank.errors import NotSupportedError, ReadError
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
-from fillrank.estimators.warn import warn_unconverged, warn_user, why_not_to_trust
+from fillrank.estimators.warn import unconverged, warn_unconverged, warn_user
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.posterior.soundness import check_traces
@@ -233,8 +233,8 @@ class IPM3F(OrdinalCompleter):
         self.stop_reason_ = outcome.stop_reason
         self.n_sweeps_ = outcome.run.n_sweeps
         self.interrupted_ = outcome.interrupted
-        if message := why_not_to_trust(outcome, self.diagnostics()):
-            warn_user(message, ConvergenceWarning)
+        if (warning := unconverged(outcome, self.diagnostics())) is not None:
+            warn_user(warning)
 
     def predict_mean(self, rows: Any, columns: Any) -> np.ndarray:
         """Means over the draws of the predicted levels, by names; for ``inference="gibbs"``."""

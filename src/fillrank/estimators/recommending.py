@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from fillrank.errors import NotSupportedError, Setting
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.filling import Filling
 from fillrank.posterior import recommend
@@ -115,6 +116,14 @@ class Recommending(Filling):
         )
         return recommend.seen(known.by_row(), rows)
 
+    def _check_recommends_by(self, by: By) -> None:
+        try:
+            self._check_draws("draws to recommend by")
+        except NotSupportedError as error:
+            raise error.with_advice(
+                (Setting("by", by), " needs them, ", Setting("by", "mean"), " does not.")
+            ) from error
+
     def _top(
         self,
         rows: np.ndarray,
@@ -126,7 +135,7 @@ class Recommending(Filling):
     ) -> Top:
         posterior = self.posterior_
         if by != "mean":
-            self._check_draws(f'draws to recommend by: by="{by}" needs them, by="mean" does not')
+            self._check_recommends_by(by)
         with one_blas_thread(), self._workers() as workers:
             if isinstance(posterior, OrdinalPosterior):
                 return recommend.by_level(posterior, rows, left_out, n, workers)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError, ReadError
+from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError, ReadError, Setting
 from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import (
     check_choice,
@@ -20,7 +20,7 @@ from fillrank.estimators.checks import (
     seed_from,
     warn_of_few_entries,
 )
-from fillrank.estimators.warn import warn_user, why_not_to_trust
+from fillrank.estimators.warn import unconverged, warn_user
 from fillrank.kernels.compiled import must_compile
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, diagnose_run
 from fillrank.posterior.halves import halved
@@ -222,8 +222,9 @@ class SampledCompleter(MatrixCompleter):
             return plan
         if burn_in >= plan.n_sweeps:
             raise InputError(
-                f"the run in {checkpoint} has a burn-in of {burn_in} sweeps, so n_sweeps must be larger "
-                f"to resume it; got {plan.n_sweeps}."
+                place=Setting("n_sweeps"),
+                allowed=f"above {burn_in}, the burn-in of the run in {checkpoint}, to resume it",
+                value=plan.n_sweeps,
             )
         # As published, hyperparameters are estimated all the time.
         n_adapt = burn_in if plan.n_adapt == plan.burn_in else plan.n_adapt
@@ -300,20 +301,21 @@ class SampledCompleter(MatrixCompleter):
         return diagnose_run(traces, rank).reason
 
     def _warn(self, outcome: Outcome) -> None:
-        """Say so if the run cannot be trusted."""
-        kept = len(outcome.run.recorder.draws)
-        diagnostics = self.diagnostics() if self._judged else None
-        if message := why_not_to_trust(outcome, diagnostics):
-            if self.n_chains == 1 and not outcome.interrupted:
-                message += " With n_chains=2, diagnostics() judges by the agreement of chains."
-        elif self._judged and kept < SMALLEST_ESS:
-            message = (
-                f"Only {kept} draws of a table of this size are kept in memory: intervals will be "
-                "too narrow. Lower max_rank, or fit a part of the rows."
+        """Warn if the run has not converged, or has too few draws for its intervals."""
+        n_draws = len(outcome.run.recorder.draws)
+        warning = unconverged(outcome, self.diagnostics() if self._judged else None)
+        if warning is not None and self.n_chains == 1 and not outcome.interrupted:
+            warning = warning.with_advice(
+                ("With ", Setting("n_chains", 2), ", diagnostics() also compares the chains.")
             )
-        else:
-            return
-        warn_user(message, ConvergenceWarning)
+        if warning is None and self._judged and n_draws < SMALLEST_ESS:
+            warning = ConvergenceWarning(
+                f"Only {n_draws} draws of a table of this size fit in memory: intervals will be too "
+                "narrow",
+                advice=("Lower ", Setting("max_rank"), ", or fit a subset of the rows."),
+            )
+        if warning is not None:
+            warn_user(warning)
 
     @property
     def checkpoint_sweeps(self) -> int | None:
@@ -361,13 +363,20 @@ class SampledCompleter(MatrixCompleter):
         self._check_run("chains to go on with")
         if self._going is None:
             raise NotSupportedError(
-                "this model has come from a file, which holds no chains to go on with. Fit with "
-                "checkpoint=folder to be able to go on in another process."
+                "this model was loaded from a file, which has no chains to continue",
+                advice=(
+                    "Fit with ",
+                    Setting("checkpoint", ...),
+                    " to be able to continue in another process.",
+                ),
             )
         if len(self.observations_) == 0:
             raise NotSupportedError(
-                "the entries that this model was fitted on are with the workers of a cluster. Fit "
-                "again with more n_sweeps; with checkpoint=folder it goes on where the run was."
+                "only the workers of a cluster have the entries that this model was fitted on",
+                advice=[
+                    ("Fit again with a larger ", Setting("n_sweeps"), "."),
+                    ("With ", Setting("checkpoint", ...), " the run resumes."),
+                ],
             )
         more = check_whole("n_sweeps", n_sweeps, 1)
         self._check_settings_of_fit()

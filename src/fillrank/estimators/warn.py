@@ -1,34 +1,43 @@
 """Warnings about runs that ended too early."""
 
-from fillrank.errors import ConvergenceWarning
+from fillrank.errors import ConvergenceWarning, Setting, Text
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.run.loop import Outcome
 from fillrank.runtime.warnings import warn_user
 
 
 def warn_unconverged(method: object, reason: str) -> None:
-    """Say that a solver stopped before its certificate was good."""
+    """Warn that a solver stopped before its certificate was small enough."""
     warn_user(
-        f"{type(method).__name__} has not converged: {reason}. Raise max_iterations, or tolerance if "
-        "that is good enough.",
-        ConvergenceWarning,
+        ConvergenceWarning(
+            f"{type(method).__name__} has not converged: {reason}",
+            advice=(
+                "Raise ",
+                Setting("max_iterations"),
+                ", or ",
+                Setting("tolerance"),
+                " if that is good enough.",
+            ),
+        )
     )
 
 
-def why_not_to_trust(outcome: Outcome, diagnostics: Diagnostics | None) -> str:
-    """What a user should know of a run that was cut short or has not converged; empty if nothing.
+def unconverged(outcome: Outcome, diagnostics: Diagnostics | None) -> ConvergenceWarning | None:
+    """The warning about a run that was interrupted or has not converged; None if there is none.
 
-    Without ``diagnostics`` it is not judged whether it has converged.
+    Without ``diagnostics``, convergence is not checked.
     """
     if outcome.interrupted:
-        return f"Fit {outcome.stop_reason}; {len(outcome.run.recorder.draws)} draws are kept."
+        n_draws = len(outcome.run.recorder.draws)
+        return ConvergenceWarning(f"Fit {outcome.stop_reason}; {n_draws} draws are stored.")
     if diagnostics is not None and not diagnostics.converged:
-        return f"The run has not converged: {diagnostics.reason}. {_remedy(outcome)}"
-    return ""
+        message = f"The run has not converged: {diagnostics.reason}"
+        return ConvergenceWarning(message, advice=_advice(outcome))
+    return None
 
 
-def _remedy(outcome: Outcome) -> str:
+def _advice(outcome: Outcome) -> Text:
     n = outcome.run.n_sweeps
     if outcome.reached_limit:
-        return f"Set n_sweeps={2 * n}."
-    return f"Set n_sweeps above the {n} of this run."
+        return ("Set ", Setting("n_sweeps", 2 * n), ".")
+    return ("Set ", Setting("n_sweeps"), f" above the {n} of this run.")

@@ -196,7 +196,9 @@ def _warn_once(reason: str) -> None:
         return
     _has_warned = True
     warn_user(
-        f"compiled code is not saved, because {reason}: every process compiles again, which takes some "
-        "seconds. Set the environment variable XDG_CACHE_HOME to a folder that can be written.",
-        CacheWarning,
+        CacheWarning(
+            f"compiled code is not saved, because {reason}: every process compiles again, which takes "
+            "some seconds",
+            advice="Set the environment variable XDG_CACHE_HOME to a writable folder.",
+        )
     )
