@@ -6,7 +6,6 @@ import pytest
 
 import fillrank as fr
 from fillrank.explore.answers import LEVEL, PAGE, Answers, Query
-from fillrank.explore.likeness import Likeness
 from helpers.explorer_models import FOODS, HOSTILE, hostile, large, observed, people, survey
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")
@@ -88,36 +87,6 @@ def test_recommendations_are_the_models(answers):
     assert all(cell["value"] < best[cell["name"]] for cell in cautious if cell["name"] in best)
     curious = [answers.recommend(5, "curious")["cells"] for _ in range(8)]
     assert len({tuple(cell["value"] for cell in cells) for cells in curious}) > 1
-
-
-def test_what_is_alike_has_the_same_ups_and_downs():
-    rng = np.random.default_rng(0)
-    left, right = rng.normal(size=(30, 3)), rng.normal(size=(12, 3))
-    left[4] = left.mean(axis=0) + 2 * (left[9] - left.mean(axis=0))
-    left[20] = left[9]
-    found = Likeness(left, right).nearest(9, 29)
-    table = left @ right.T - (left @ right.T).mean(axis=0)
-    lengths = np.linalg.norm(table, axis=1)
-    cosines = table @ table[9] / lengths / lengths[9]
-    assert {found[0][0], found[1][0]} == {4, 20}
-    assert len(found) == 29
-    assert 9 not in dict(found)
-    for i, cosine in found:
-        assert cosine == pytest.approx(cosines[i], abs=1e-9)
-
-
-def test_likeness_does_not_depend_on_how_factors_are_written():
-    rng = np.random.default_rng(1)
-    left, right, turn = rng.normal(size=(9, 2)), rng.normal(size=(5, 2)), rng.normal(size=(2, 2))
-    one = Likeness(left, right).nearest(0, 8)
-    other = Likeness(left @ turn, right @ np.linalg.inv(turn).T).nearest(0, 8)
-    assert [i for i, _ in one] == [i for i, _ in other]
-    assert [c for _, c in one] == pytest.approx([c for _, c in other])
-
-
-def test_nothing_is_alike_where_nothing_differs():
-    assert Likeness(np.ones((4, 2)), np.ones((3, 2))).nearest(0, 3) == []
-    assert Likeness(np.ones((1, 2)), np.ones((3, 2))).nearest(0, 3) == []
 
 
 @pytest.mark.parametrize("method", ["SoftImpute", "M3F", "IPM3F", "BPMF"])

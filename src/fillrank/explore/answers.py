@@ -11,8 +11,8 @@ import numpy as np
 
 from fillrank.errors import NotSupportedError
 from fillrank.estimators.recommending import By, Recommending
-from fillrank.explore.likeness import Likeness, factors
 from fillrank.explore.names import Names
+from fillrank.posterior.similarity import Similarity, signal_factors
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.runtime.workers import Workers
 from fillrank.table.entries import Entries
@@ -56,7 +56,7 @@ class Answers:
             "rows": Names(data.row_labels),
             "columns": Names(data.column_labels),
         }
-        self._likeness: dict[Side, Likeness] = {}
+        self._similarity: dict[Side, Similarity] = {}
         self._making = Lock()
 
     @cached_property
@@ -155,12 +155,12 @@ class Answers:
         """The rows (or columns) whose values go up and down with those of this one."""
         texts = self.names[side].texts
         with self._making, one_blas_thread():
-            if side not in self._likeness:
-                left, right = factors(self.model.posterior_)
+            if side not in self._similarity:
+                left, right = signal_factors(self.model.posterior_)
                 sides = (left, right) if side == "rows" else (right, left)
-                self._likeness[side] = Likeness(*sides)
-        found = self._likeness[side].nearest(at, BEST)
-        return {"nearest": [{"at": i, "name": texts[i], "likeness": number(c)} for i, c in found]}
+                self._similarity[side] = Similarity(*sides)
+        found = self._similarity[side].nearest(at, BEST)
+        return {"nearest": [{"at": i, "name": texts[i], "similarity": number(c)} for i, c in found]}
 
     def interval(self, side: Side, at: int, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where new observations of cells would be; NaN if the method cannot say."""

@@ -143,9 +143,9 @@ function nearestCard(side, at) {
   const [box, load] = later(() => ask("nearest", { side, at }), (found) => found.nearest.length
     ? [el("ol", { class: "near" }, ...found.nearest.map((other) => {
       const share = el("span", { class: "share", "aria-hidden": "true" });
-      share.style.width = `${100 * Math.max(0, other.likeness)}%`;
+      share.style.width = `${100 * Math.max(0, other.similarity)}%`;
       return el("li", {}, el("a", { href: address(side, other.at) }, nameOf(other.name)),
-        el("span", { class: "number" }, other.likeness.toFixed(2)), el("span", { class: "rail" }, el("span", { class: "scale" }, share)));
+        el("span", { class: "number" }, other.similarity.toFixed(2)), el("span", { class: "rail" }, el("span", { class: "scale" }, share)));
     }))]
     : [el("p", { class: "quiet" }, `There is no other ${ONE[side]} to compare with, or nothing that sets this one apart.`)]);
   load();
