@@ -14,7 +14,6 @@ from fillrank.cli.messages import show_files
 from fillrank.cli.pairs import Pairs, read_pairs
 from fillrank.cli.source import STANDARD
 from fillrank.errors import InputError, UnknownNameError
-from fillrank.estimators.fitted import PREDICT_UNKNOWN
 from fillrank.table.frames import to_long
 from fillrank.table.observations import Observations
 
@@ -98,6 +97,8 @@ def _check_names(asked: Pairs, data: Observations) -> None:
         data.row_positions(asked.rows)
         data.column_positions(asked.columns)
     except UnknownNameError as error:
+        from fillrank.estimators.fitted import PREDICT_UNKNOWN  # imported late: it loads sklearn
+
         raise error.with_advice(PREDICT_UNKNOWN) from error
 
 
