@@ -217,7 +217,7 @@ def test_a_run_without_a_checkpoint_is_told_of_even_if_quiet(
     monkeypatch.setattr(folders, "write", full)
     ran = fillrank("fit", write_wide(), *QUICK, "-q", "--checkpoint", "run")
     assert ran.code == 0
-    assert ran.err.strip() == "Note: The run goes on without a checkpoint: the disk is full."
+    assert ran.err.strip() == "Note: The run continues without a checkpoint: the disk is full."
 
 
 def test_a_damaged_checkpoint_is_told_of_even_if_quiet(fillrank, write_wide, tmp_path):

@@ -18,7 +18,7 @@ import pytest
 import fillrank as fr
 from fillrank.errors import FillrankError, ReadError
 from fillrank.estimators import keeping
-from fillrank.posterior import soundness
+from fillrank.posterior import validation
 from fillrank.storage.array_file import read, write
 from helpers.fitted_models import cells_of, fit, new_rows
 from helpers.forged_files import forged
@@ -137,7 +137,7 @@ FORGERIES = {
     "a folder to write to": (changed("parts/settings/checkpoint", "/tmp"), "checkpoint"),
     "a billion threads": (changed("parts/settings/n_threads", 10**9), "from 1 to 1024"),
     "an unknown library": (changed("parts/table/backend", "antigravity"), "backend must be"),
-    "a rank in words": (changed("parts/rank_", "three"), "must be a whole number"),
+    "a rank in words": (changed("parts/rank_", "three"), "must be an integer"),
     "a cell outside": (
         replaced("table/entries/row_index", lambda i: np.append(i[:-1], np.int32(20))),
         "its entries are not those of a table",
@@ -182,9 +182,9 @@ def test_forgeries_are_told_by_name(forge, words, tmp_path):
 @pytest.mark.parametrize(
     ("where", "module", "name", "old", "new"),
     [
-        ("noise_variance", soundness, "_is_amount", "number >= 0", "number > -2"),
-        ("left", soundness, "_check_draw", "left.shape == (shape[0], right.shape[1])", "True"),
-        ("left", soundness, "_are_numbers", "np.isfinite(array).all()", "True"),
+        ("noise_variance", validation, "_is_amount", "number >= 0", "number > -2"),
+        ("left", validation, "_check_draw", "left.shape == (shape[0], right.shape[1])", "True"),
+        ("left", validation, "_is_numeric", "np.isfinite(array).all()", "True"),
         ("entries", keeping, "_check_entries", "(k < n).all()", "True"),
         ("entries", keeping, "_check_entries", "np.isfinite(values).all()", "True"),
         ("n_threads", keeping, "_with_settings", "1, _MOST_THREADS)", "1)"),
@@ -269,8 +269,8 @@ def test_kernels_never_look_beyond_their_arrays(name, tmp_path):
 @pytest.mark.parametrize("name", ["GASR", "M3F"])
 def test_without_checks_they_would(name, tmp_path):
     code = f"""
-        from fillrank.posterior import soundness
-        soundness._demand = lambda is_so, what: None
+        from fillrank.posterior import validation
+        validation._require = lambda condition, rule: None
         from test_hostile_models import problems
         found = problems({name!r}, {str(tmp_path)!r}, only="left")
         print(next(problem for problem in found if "out of bounds" in problem))

@@ -17,8 +17,7 @@ from sklearn.exceptions import NotFittedError
 import fillrank as fr
 from fillrank.errors import InputError, NotSupportedError, OutputError, ReadError
 from fillrank.estimators import keeping
-from fillrank.storage import array_file
-from fillrank.storage import atomic_write as whole_files
+from fillrank.storage import array_file, atomic_write
 from fillrank.storage.array_file import read
 from helpers.fitted_models import (
     DRAWN,
@@ -226,7 +225,7 @@ def test_names_come_back_as_they_went(names, path):
 def test_names_that_no_file_can_hold_are_refused_with_a_way_out(path):
     frame = pd.DataFrame(table(6, 4), columns=pd.MultiIndex.from_product([["a", "b"], [1, 2]]))
     model = quick().fit(frame)
-    with pytest.raises(InputError, match=r"got one of type tuple\. Turn such names into text"):
+    with pytest.raises(InputError, match=r"got one of type tuple\. Convert such labels to text"):
         model.save(path)
     assert not path.exists()
 
@@ -468,7 +467,7 @@ def test_the_old_file_stays_whole_if_the_new_one_fails(number, path, monkeypatch
     def fail(place):
         raise OSError(getattr(errno, number), "no")
 
-    monkeypatch.setattr(whole_files, "_flush", fail)
+    monkeypatch.setattr(atomic_write, "_flush", fail)
     with pytest.raises(OutputError, match=r"model\.fillrank cannot be written"):
         fitted("BPMF").save(path)
     assert path.read_bytes() == before

@@ -1,4 +1,4 @@
-"""Runs that are taken up again after the process has died, or the user has thought otherwise."""
+"""Runs that are resumed after the process was killed, or that the user makes longer."""
 
 import errno
 import os
@@ -17,8 +17,7 @@ from fillrank.estimators import sampled
 from fillrank.run import checkpoint, loop, recorder
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.samplers import bpmf, gasr, gasr_published, state_checks
-from fillrank.storage import atomic_write as whole_files
-from fillrank.storage import file_lock, folders
+from fillrank.storage import atomic_write, folders
 from fillrank.storage.array_file import read, write
 from helpers.processes import SLOW_LIMIT
 from reference.planted_methods import plant_in_method
@@ -33,25 +32,25 @@ PUBLISHED = fr.GASR.as_published
 
 
 def newest(folder):
-    """The file of the newest run in a folder."""
+    """Return the newest run file of a folder."""
     return max(folder.glob("run-*.fillrank"))
 
 
-class Died(BaseException):
-    """The end of the process, as far as a test can bring it about."""
+class Killed(BaseException):
+    """Simulates the end of the process."""
 
 
 @pytest.fixture(autouse=True)
-def _unjudged(monkeypatch):
-    """No run is judged at its end: that takes longer than these runs."""
+def _without_diagnostics(monkeypatch):
+    """Skip the diagnostics at the end of a run, which take longer than these runs."""
     monkeypatch.setattr(sampled, "why_not_to_trust", lambda *_: "")
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder for a checkpoint, which is written after every sweep that it can be."""
+    """A checkpoint folder, with a save after every sweep."""
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    monkeypatch.setattr(whole_files, "_flush", lambda place: None)  # no power will fail
+    monkeypatch.setattr(atomic_write, "_flush", lambda path: None)
     return tmp_path / "run"
 
 
@@ -60,7 +59,7 @@ def fit(method=fr.GASR, **changes):
 
 
 def contents(model):
-    """All numbers of a fitted model, as bytes."""
+    """Return all numbers of a fitted model as bytes."""
     parts = [*model.posterior_.draws, model.posterior_.mean, model.traces_[1:]]
     parts += [model.history_.values(), model.traces_.history.values()]
     numbers = [np.asarray(part) for each in parts for part in each]
@@ -68,55 +67,55 @@ def contents(model):
     return [rank, *((part.dtype.str, part.shape, part.tobytes()) for part in numbers)]
 
 
-def die_in_sweep(monkeypatch, module, k, how=Died):
-    """Let the process die, or otherwise end, in the sweep after the k-th, once."""
+def fail_in_sweep(monkeypatch, module, k, error=Killed):
+    """Raise Killed, or another error, in the sweep after the k-th, once."""
     sweep, count = module.sweep, 0
 
-    def dying(*arguments):
+    def failing(*arguments):
         nonlocal count
         count += 1
         if count == k + 1:
-            raise how
+            raise error
         return sweep(*arguments)
 
-    monkeypatch.setattr(module, "sweep", dying)
+    monkeypatch.setattr(module, "sweep", failing)
 
 
 @pytest.mark.parametrize(
     ("method", "module"), [(fr.GASR, gasr), (fr.BPMF, bpmf)], ids=["GASR", "BPMF"]
 )
 @pytest.mark.parametrize("k", [0, 3, 5, 12, 13, 20, 29])
-def test_a_run_that_died_is_taken_up_to_the_same_bits(method, module, k, folder, monkeypatch):
-    whole = contents(fit(method))
-    die_in_sweep(monkeypatch, module, k)
-    with pytest.raises(Died):
+def test_a_killed_run_is_resumed_to_the_same_bits(method, module, k, folder, monkeypatch):
+    expected = contents(fit(method))
+    fail_in_sweep(monkeypatch, module, k)
+    with pytest.raises(Killed):
         fit(method, checkpoint=folder)
     model = fit(method, checkpoint=str(folder))
     assert model.n_sweeps_ == 30
-    assert contents(model) == whole
-    assert contents(fit(method, checkpoint=folder)) == whole  # nothing is left to be done
+    assert contents(model) == expected
+    assert contents(fit(method, checkpoint=folder)) == expected  # nothing is left to do
 
 
-def test_only_what_is_left_is_done(folder, monkeypatch):
+def test_only_the_remaining_sweeps_are_done(folder, monkeypatch):
     fit(checkpoint=folder)
-    die_in_sweep(monkeypatch, gasr, 5)
+    fail_in_sweep(monkeypatch, gasr, 5)
     assert fit(checkpoint=folder, n_sweeps=34).n_sweeps_ == 34  # four sweeps, not 34
-    with pytest.raises(Died):
+    with pytest.raises(Killed):
         fit()
 
 
 @pytest.mark.parametrize("k", range(1, 20, 3))
 def test_the_published_sampler_is_saved_between_its_estimates(k, folder, monkeypatch):
     changes = {"n_sweeps": 20, "burn_in": 0}
-    whole = contents(fit(PUBLISHED, **changes))
-    die_in_sweep(monkeypatch, gasr_published, k)
-    with pytest.raises(Died):
+    expected = contents(fit(PUBLISHED, **changes))
+    fail_in_sweep(monkeypatch, gasr_published, k)
+    with pytest.raises(Killed):
         fit(PUBLISHED, checkpoint=folder, **changes)
     assert newest(folder).name == f"run-{k:09d}.fillrank"
-    assert contents(fit(PUBLISHED, checkpoint=folder, **changes)) == whole
+    assert contents(fit(PUBLISHED, checkpoint=folder, **changes)) == expected
 
 
-def test_a_run_is_saved_at_both_ends_and_now_and_then(folder, monkeypatch):
+def test_a_run_is_saved_at_both_ends_and_at_intervals(folder, monkeypatch):
     now = 0.0
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 3.0)
@@ -134,55 +133,55 @@ def test_a_run_is_saved_at_both_ends_and_now_and_then(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("n_chains", [1, 2])
-def test_thinned_draws_are_deleted_and_come_back(n_chains, folder, monkeypatch):
+def test_thinned_draws_are_deleted_and_restored(n_chains, folder, monkeypatch):
     monkeypatch.setattr(recorder, "MOST_DRAWS", 6 * n_chains)
     changes = {"n_chains": n_chains, "n_sweeps": 45}
-    whole = contents(fit(**changes))
+    expected = contents(fit(**changes))
     for k in (17, 14, 9):
         with monkeypatch.context() as patch:
-            die_in_sweep(patch, gasr, k * n_chains)
-            with pytest.raises(Died):
+            fail_in_sweep(patch, gasr, k * n_chains)
+            with pytest.raises(Killed):
                 fit(checkpoint=folder, **changes)
     model = fit(checkpoint=folder, **changes)
-    assert contents(model) == whole
+    assert contents(model) == expected
     assert model.traces_.thinning == 8
-    kept = sorted(path.name for path in folder.iterdir())
+    names = sorted(path.name for path in folder.iterdir())
     draws = [f"draws-{12 + 8 * k:09d}.fillrank" for k in range(1, 5)]
-    assert kept == [*draws, "lock", "run-000000044.fillrank", "run-000000045.fillrank"]
+    assert names == [*draws, "lock", "run-000000044.fillrank", "run-000000045.fillrank"]
 
 
-def dies(monkeypatch, folder, number):
-    """Fit, and die before or after the change to the folder of this number; False if there are fewer."""
+def is_killed(monkeypatch, folder, number):
+    """Fit, and stop before or after this change to the folder; return False if there are fewer."""
     count = 0
 
-    def or_die(change):
+    def or_kill(change):
         def changed(*arguments):
             nonlocal count
             for do in (lambda: None, lambda: change(*arguments)):
                 do()
                 count += 1
                 if count == number:
-                    raise Died
+                    raise Killed
 
         return changed
 
     with monkeypatch.context() as patch:
-        patch.setattr(folders, "write", or_die(write))
-        patch.setattr(Checkpoint, "_remove", or_die(Checkpoint._remove))
+        patch.setattr(folders, "write", or_kill(write))
+        patch.setattr(Checkpoint, "_remove", or_kill(Checkpoint._remove))
         try:
             fit(checkpoint=folder, n_sweeps=10, burn_in=4)
-        except Died:
+        except Killed:
             return True
     return False
 
 
-def test_whenever_the_process_dies_the_folder_holds_a_run(folder, monkeypatch):
+def test_whenever_the_process_is_killed_the_folder_has_a_run(folder, monkeypatch):
     monkeypatch.setattr(recorder, "MOST_DRAWS", 4)
-    whole = contents(fit(n_sweeps=10, burn_in=4))
+    expected = contents(fit(n_sweeps=10, burn_in=4))
     number = 1
-    warnings.simplefilter("error", CheckpointWarning)  # the newest run is sound
-    while dies(monkeypatch, folder, number):
-        assert contents(fit(checkpoint=folder, n_sweeps=10, burn_in=4)) == whole, number
+    warnings.simplefilter("error", CheckpointWarning)  # the newest run is valid
+    while is_killed(monkeypatch, folder, number):
+        assert contents(fit(checkpoint=folder, n_sweeps=10, burn_in=4)) == expected, number
         for path in folder.iterdir():
             path.unlink()
         number += 1
@@ -192,20 +191,20 @@ def test_whenever_the_process_dies_the_folder_holds_a_run(folder, monkeypatch):
 @pytest.mark.parametrize(
     "changes",
     [
-        # The draws are written after the run that speaks of them.
+        # The draws are written after the run that refers to them.
         [("self._write_draws(file, new)", "pass"),
          ("self._last = ", "if new: self._write_draws(file, new)\n    self._last = ")],
-        # Draws go while the run still speaks of them.
+        # Draws are removed while the run still refers to them.
         [("self._write_run(",
-          "self._remove(there - {*files} - {x for x in there if 'run' in x})\n    self._write_run(")],
-        # Draws are written once more under the name of others.
+          "self._remove({x for x in existing - {*files} if 'run' not in x})\n    self._write_run(")],
+        # Draws are written under the name of others.
         [("_DRAWS.format(run.n_sweeps)", "_DRAWS.format(run.n_sweeps // 2)")],
     ],
 )  # fmt: skip
-def test_planted_bugs_in_the_order_of_files_are_seen(changes, folder, monkeypatch):
+def test_planted_bugs_in_the_order_of_writes_are_detected(changes, folder, monkeypatch):
     plant_in_method(monkeypatch, Checkpoint, "_save", *changes)
     with pytest.raises((AssertionError, ReadError, CheckpointWarning)):
-        test_whenever_the_process_dies_the_folder_holds_a_run(folder, monkeypatch)
+        test_whenever_the_process_is_killed_the_folder_has_a_run(folder, monkeypatch)
 
 
 # What may differ, and what may not
@@ -235,9 +234,7 @@ def test_another_number_of_sweeps_or_threads(folder):
 def test_a_run_of_other_settings_is_refused(changes, named, folder):
     fit(checkpoint=folder, n_sweeps=14)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(
-        InputError, match=f"it differs in {named}\\. Name another folder, or delete"
-    ):
+    with pytest.raises(InputError, match=f"it differs in {named}\\. Use another folder, or delete"):
         fit(checkpoint=folder, **changes)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
@@ -251,14 +248,14 @@ def test_a_run_of_other_data_or_another_method_is_refused(folder):
         fit(fr.BPMF, checkpoint=folder)
 
 
-def test_the_burn_in_is_the_same_if_it_is_said_otherwise(folder):
+def test_an_automatic_burn_in_equals_the_same_number(folder):
     fit(checkpoint=folder, n_sweeps=24, burn_in="auto")
     assert fit(checkpoint=folder, n_sweeps=26, burn_in=12).n_sweeps_ == 26
 
 
 @pytest.mark.parametrize("method", [fr.GASR, PUBLISHED, fr.BPMF])
 def test_a_run_of_few_sweeps_can_be_made_longer(method, folder):
-    """The burn-in of a longer run would be longer; a resumed one keeps its own."""
+    """The burn-in of a longer run would be longer; that of a resumed run does not change."""
     short = fit(method, checkpoint=folder, n_sweeps=20, burn_in="auto")
     assert short.traces_.burn_in == 10
     longer = fit(method, checkpoint=folder, n_sweeps=30, burn_in="auto")
@@ -276,9 +273,9 @@ def test_a_run_that_would_end_in_its_burn_in_is_refused(folder):
 
 
 @pytest.mark.parametrize("source", [lambda: None, lambda: np.random.default_rng(7)])
-def test_without_a_seed_the_kept_one_goes_on(source, folder, monkeypatch):
-    die_in_sweep(monkeypatch, gasr, 20)
-    with pytest.raises(Died):
+def test_without_a_seed_the_saved_one_is_used(source, folder, monkeypatch):
+    fail_in_sweep(monkeypatch, gasr, 20)
+    with pytest.raises(Killed):
         fit(checkpoint=folder, random_state=source())
     seed = read(newest(folder), "checkpoint").about["seed"]
     model = fit(checkpoint=folder, random_state=source())
@@ -288,16 +285,16 @@ def test_without_a_seed_the_kept_one_goes_on(source, folder, monkeypatch):
 
 def test_the_stopping_rule_stops_where_it_would_have(folder, monkeypatch):
     changes = {"n_sweeps": "auto", "burn_in": 20}
-    whole = fit(**changes)
-    assert whole.n_sweeps_ < loop.AUTO_MOST_SWEEPS
-    die_in_sweep(monkeypatch, gasr, whole.n_sweeps_ - 3)
+    complete = fit(**changes)
+    assert complete.n_sweeps_ < loop.AUTO_MOST_SWEEPS
+    fail_in_sweep(monkeypatch, gasr, complete.n_sweeps_ - 3)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.05)
-    with pytest.raises(Died):
+    with pytest.raises(Killed):
         fit(checkpoint=folder, **changes)
-    for _ in range(2):  # the second finds a run that is complete
+    for _ in range(2):  # the second finds a complete run
         model = fit(checkpoint=folder, **changes)
-        assert (model.n_sweeps_, model.stop_reason_) == (whole.n_sweeps_, whole.stop_reason_)
-        assert contents(model) == contents(whole)
+        assert (model.n_sweeps_, model.stop_reason_) == (complete.n_sweeps_, complete.stop_reason_)
+        assert contents(model) == contents(complete)
 
 
 METHODS = pytest.mark.parametrize(
@@ -311,10 +308,10 @@ METHODS = pytest.mark.parametrize(
 @pytest.mark.parametrize("k", [0, 1, 4, 5, 8, 12, 13, 22])
 def test_ctrl_c_at_any_sweep_saves_that_sweep(method, module, k, folder, monkeypatch):
     """Before the first sweep, between two estimates of the burn-in, and later."""
-    whole = contents(fit(method, n_chains=2))
+    expected = contents(fit(method, n_chains=2))
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 1e9)
     with monkeypatch.context() as patch:
-        die_in_sweep(patch, module, 2 * k, KeyboardInterrupt)
+        fail_in_sweep(patch, module, 2 * k, KeyboardInterrupt)
         if k == 0:
             with pytest.raises(KeyboardInterrupt):
                 fit(method, n_chains=2, checkpoint=folder)
@@ -322,15 +319,15 @@ def test_ctrl_c_at_any_sweep_saves_that_sweep(method, module, k, folder, monkeyp
             assert fit(method, n_chains=2, checkpoint=folder).interrupted_
     assert newest(folder).name == f"run-{k:09d}.fillrank"
     with monkeypatch.context() as patch:
-        die_in_sweep(patch, module, 2 * (30 - k))
-        assert contents(fit(method, n_chains=2, checkpoint=folder)) == whole
+        fail_in_sweep(patch, module, 2 * (30 - k))
+        assert contents(fit(method, n_chains=2, checkpoint=folder)) == expected
 
 
 @pytest.mark.parametrize("k", [5, 13, 18, 20])
 def test_ctrl_c_while_a_sweep_is_recorded(k, folder, monkeypatch):
-    """What was noted of the sweep that the run did not take is not saved."""
+    """What was recorded of an incomplete sweep is not saved."""
     monkeypatch.setattr(recorder, "MOST_DRAWS", 6)
-    whole = contents(fit())
+    expected = contents(fit())
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 1e9)
 
     def interrupted(self, step, right=recorder.Recorder.take):
@@ -341,13 +338,13 @@ def test_ctrl_c_while_a_sweep_is_recorded(k, folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(recorder.Recorder, "take", interrupted)
         assert fit(checkpoint=folder).n_sweeps_ == k - 1
-    assert contents(fit(checkpoint=folder)) == whole
+    assert contents(fit(checkpoint=folder)) == expected
 
 
-def test_ctrl_c_between_thinning_and_what_is_kept(monkeypatch):
-    """The two change together, or draws would be kept that no other run keeps."""
+def test_ctrl_c_between_thinning_and_storing(monkeypatch):
+    """The two change together, or draws would be stored that no other run stores."""
     monkeypatch.setattr(recorder, "MOST_DRAWS", 6)
-    whole = contents(fit())
+    expected = contents(fit())
 
     class Interrupting(recorder.Recorder):
         @property
@@ -365,41 +362,41 @@ def test_ctrl_c_between_thinning_and_what_is_kept(monkeypatch):
     model = fr.GASR(**SETTINGS)
     assert model.fit(DATA).interrupted_
     model.run_longer(30 - model.n_sweeps_)
-    assert contents(model) == whole
+    assert contents(model) == expected
 
 
 # Folders and disks
 
 
-def test_folders_that_cannot_be(folder, monkeypatch):
+def test_folders_that_cannot_be_used(folder, monkeypatch):
     folder.write_text("a file")
-    for place in (folder, folder / "deeper"):
-        with pytest.raises(OutputError, match=r"cannot be made: .*\. Name another\."):
-            fit(checkpoint=place)
-    place = folder.with_name("read-only")
+    for path in (folder, folder / "deeper"):
+        with pytest.raises(OutputError, match=r"cannot be created: .*\. Use another folder\."):
+            fit(checkpoint=path)
+    path = folder.with_name("read-only")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(OutputError, match=r"no right to write to .*read-only"):
-        fit(checkpoint=place)
+    with pytest.raises(OutputError, match=r"not have permission to write to .*read-only"):
+        fit(checkpoint=path)
 
 
-def test_folders_are_made(folder):
+def test_folders_are_created(folder):
     fit(checkpoint=folder / "a" / "b")
     assert newest(folder / "a" / "b").name == "run-000000030.fillrank"
 
 
-def test_a_run_on_shared_storage_is_taken_up_again(folder, monkeypatch):
+def test_a_run_on_shared_storage_is_resumed(folder, monkeypatch):
     pytest.importorskip("fsspec")
-    place = f"memory://{folder.parent.name}/run"
-    whole = contents(fit())
+    url = f"memory://{folder.parent.name}/run"
+    expected = contents(fit())
     with monkeypatch.context() as patch:
-        die_in_sweep(patch, gasr, 20)
-        with pytest.raises(Died):
-            fit(checkpoint=place)
+        fail_in_sweep(patch, gasr, 20)
+        with pytest.raises(Killed):
+            fit(checkpoint=url)
     with monkeypatch.context() as patch:
-        die_in_sweep(patch, gasr, 10)  # the twenty are not taken again
-        assert contents(fit(checkpoint=place)) == whole
+        fail_in_sweep(patch, gasr, 10)  # the twenty are not repeated
+        assert contents(fit(checkpoint=url)) == expected
     with pytest.raises(InputError, match=r"memory://.*/run has the checkpoint of another run"):
-        fit(checkpoint=place, random_state=1)
+        fit(checkpoint=url, random_state=1)
 
 
 DAMAGES = pytest.mark.parametrize("damage", ["cut", "altered", "empty", "gone", "of another kind"])
@@ -420,59 +417,59 @@ def damaged(path, damage):
 @pytest.mark.parametrize("which", ["run", "draws"])
 @DAMAGES
 def test_a_damaged_newest_run_is_resumed_from_the_one_before(which, damage, folder, monkeypatch):
-    whole = contents(fit())
+    expected = contents(fit())
     fit(checkpoint=folder)
     path = max(folder.glob(f"{which}-*.fillrank"))
     assert "000000030" in path.name
     damaged(path, damage)
-    die_in_sweep(monkeypatch, gasr, 1)  # only one sweep was lost
+    fail_in_sweep(monkeypatch, gasr, 1)  # only one sweep is lost
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert contents(fit(checkpoint=folder)) == whole
+        assert contents(fit(checkpoint=folder)) == expected
     caught = [warning for warning in caught if warning.category is CheckpointWarning]
     if (which, damage) == ("run", "gone"):
-        assert caught == []  # nothing is known of it
+        assert caught == []  # there is no trace of it
     else:
-        (said,) = caught
-        assert f"The newest checkpoint in {folder} cannot be used: " in str(said.message)
-        assert path.name in str(said.message)
-        assert "The run is resumed from the one before, after 29 sweeps." in str(said.message)
+        (warning,) = caught
+        assert f"The newest checkpoint in {folder} cannot be used: " in str(warning.message)
+        assert path.name in str(warning.message)
+        assert "The run is resumed from the one before, after 29 sweeps." in str(warning.message)
     with warnings.catch_warnings():
         warnings.simplefilter("error", CheckpointWarning)
-        assert contents(fit(checkpoint=folder)) == whole  # it was saved again
+        assert contents(fit(checkpoint=folder)) == expected  # it has been saved again
 
 
-def test_draws_that_only_the_older_run_needs_stay(folder, monkeypatch):
+def test_draws_that_only_the_older_run_needs_are_retained(folder, monkeypatch):
     """The last sweep has thinned the draws."""
     monkeypatch.setattr(recorder, "MOST_DRAWS", 6)
-    whole = contents(fit(n_sweeps=18))
+    expected = contents(fit(n_sweeps=18))
     model = fit(checkpoint=folder, n_sweeps=18)
     assert model.traces_.thinning == 2
     damaged(newest(folder), "cut")
     with pytest.warns(CheckpointWarning, match="after 17 sweeps"):
-        assert contents(fit(checkpoint=folder, n_sweeps=18)) == whole
+        assert contents(fit(checkpoint=folder, n_sweeps=18)) == expected
 
 
-def test_planted_bugs_in_what_the_older_run_needs_are_seen(folder, monkeypatch):
-    wrong = ("({last.name, *last.files} if last else set())", "({last.name} if last else set())")
+def test_planted_bugs_in_what_the_older_run_needs_are_detected(folder, monkeypatch):
+    wrong = ("({last.run, *last.draws} if last else set())", "({last.run} if last else set())")
     plant_in_method(monkeypatch, Checkpoint, "_save", wrong)
     with pytest.raises((ReadError, pytest.fail.Exception)):
-        test_draws_that_only_the_older_run_needs_stay(folder, monkeypatch)
+        test_draws_that_only_the_older_run_needs_are_retained(folder, monkeypatch)
 
 
 @DAMAGES
-def test_draws_that_both_runs_need_cannot_be_lost(damage, folder):
+def test_damaged_draws_that_both_runs_need(damage, folder):
     fit(checkpoint=folder)
     path = min(folder.glob("draws-*.fillrank"))
     damaged(path, damage)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(ReadError, match=path.name) as caught:
         fit(checkpoint=folder)
-    assert "Delete the folder to begin anew." in str(caught.value)
+    assert "Delete the folder to start again." in str(caught.value)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_two_damaged_runs_are_told_of(folder):
+def test_two_damaged_runs_are_refused(folder):
     fit(checkpoint=folder)
     for path in folder.glob("run-*.fillrank"):
         damaged(path, "cut")
@@ -480,31 +477,31 @@ def test_two_damaged_runs_are_told_of(folder):
         fit(checkpoint=folder)
 
 
-def test_a_damaged_run_is_gone_once_another_is_saved(folder, monkeypatch):
-    """Though it has a higher number than those that are saved next."""
-    whole = contents(fit(n_sweeps=40))
+def test_a_damaged_run_is_removed_once_another_is_saved(folder, monkeypatch):
+    """Even though its number is higher than those of the next saves."""
+    expected = contents(fit(n_sweeps=40))
     fit(checkpoint=folder)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 1e9)
     fit(checkpoint=folder, n_sweeps=37)
     damaged(newest(folder), "cut")
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    die_in_sweep(monkeypatch, gasr, 3)
-    with pytest.warns(CheckpointWarning, match="after 30 sweeps"), pytest.raises(Died):
+    fail_in_sweep(monkeypatch, gasr, 3)
+    with pytest.warns(CheckpointWarning, match="after 30 sweeps"), pytest.raises(Killed):
         fit(checkpoint=folder, n_sweeps=40)
     names = sorted(path.name for path in folder.glob("run-*"))
     assert names == ["run-000000032.fillrank", "run-000000033.fillrank"]
-    assert contents(fit(checkpoint=folder, n_sweeps=40)) == whole
+    assert contents(fit(checkpoint=folder, n_sweeps=40)) == expected
 
 
 def test_a_run_of_an_earlier_fillrank_is_refused(folder):
     folder.mkdir()
     (folder / "run.fillrank").write_bytes(b"whatever it was")
-    with pytest.raises(ReadError, match=r"made by an earlier fillrank .*delete this one"):
+    with pytest.raises(ReadError, match=r"written by an earlier fillrank .*delete this one"):
         fit(checkpoint=folder)
 
 
 def change(name, value):
-    """A forger who writes another value into the page of JSON."""
+    """Return a function that writes another value into the JSON document."""
 
     def forge(about, arrays):
         *path, last = name.split("/")
@@ -516,7 +513,7 @@ def change(name, value):
 
 
 def rework(name, make):
-    """A forger who makes another array of one."""
+    """Return a function that replaces an array by one made from it."""
 
     def forge(about, arrays):
         arrays[name] = np.ascontiguousarray(make(arrays[name]))
@@ -525,7 +522,7 @@ def rework(name, make):
 
 
 def fill(name, value):
-    """A forger who writes a number into all of an array."""
+    """Return a function that fills an array with a number."""
     return rework(name, lambda array: np.full_like(array, value))
 
 
@@ -573,14 +570,14 @@ FORGERIES = [
 
 
 @pytest.mark.parametrize("forge", FORGERIES)
-def test_a_run_that_cannot_be_this_one_is_refused(forge, folder):
+def test_an_impossible_run_is_refused(forge, folder):
     fit(checkpoint=folder)
     min(folder.glob("run-*")).unlink()
     path = newest(folder)
     content = read(path, "checkpoint")
     forge(content.about, content.arrays)
     write(path, content)
-    with pytest.raises(ReadError, match=r"cannot be resumed: .*Delete the folder to begin anew\."):
+    with pytest.raises(ReadError, match=r"cannot be resumed: .*Delete the folder to start again\."):
         fit(checkpoint=folder)
 
 
@@ -596,9 +593,9 @@ def test_a_run_that_cannot_be_this_one_is_refused(forge, folder):
         fill("infos/0/0/d", 1e300),
     ],
 )
-def test_what_was_seen_since_the_last_estimate_is_checked(forge, folder, monkeypatch):
-    die_in_sweep(monkeypatch, gasr, 14)
-    with pytest.raises(Died):
+def test_the_sweeps_since_the_last_estimate_are_checked(forge, folder, monkeypatch):
+    fail_in_sweep(monkeypatch, gasr, 14)
+    with pytest.raises(Killed):
         fit(checkpoint=folder, n_chains=2)
     assert newest(folder).name == "run-000000007.fillrank"
     content = read(newest(folder), "checkpoint")
@@ -607,13 +604,13 @@ def test_what_was_seen_since_the_last_estimate_is_checked(forge, folder, monkeyp
     if content.about["parts"]["infos"][0] == []:
         content = content._replace(arrays={name: content.arrays[name] for name in used})
     write(newest(folder), content)
-    die_in_sweep(monkeypatch, gasr, 0)
-    with pytest.warns(CheckpointWarning, match="after 6 sweeps"), pytest.raises(Died):
+    fail_in_sweep(monkeypatch, gasr, 0)
+    with pytest.warns(CheckpointWarning, match="after 6 sweeps"), pytest.raises(Killed):
         fit(checkpoint=folder, n_chains=2)
 
 
 def tables():
-    """Tables on which chains go to the limits of what they can be."""
+    """Return tables on which chains reach extreme states."""
     rng = np.random.default_rng(0)
     one = rng.normal(size=(20, 1)) @ rng.normal(size=(1, 12))
     outlier = 1e-3 * rng.normal(size=(20, 12))
@@ -631,8 +628,8 @@ def tables():
 
 @METHODS
 @pytest.mark.parametrize("name", tables())
-def test_the_states_of_real_chains_are_sound(method, module, name, monkeypatch):
-    """No run is refused for where its chains have gone, nor far from being so."""
+def test_the_states_of_real_chains_are_valid(method, module, name, monkeypatch):
+    """No run is refused, nor close to it, for the states of its chains."""
     model = method(**(SETTINGS | {"n_sweeps": 120, "burn_in": 60}))
     is_sound = model._sampler().resuming.is_sound
     monkeypatch.setattr(state_checks, "_LARGEST", 1e6)
@@ -659,19 +656,19 @@ def test_the_states_of_real_chains_are_sound(method, module, name, monkeypatch):
         rework("states/0/row_law/T", lambda T: T[:1]),
     ],
 )
-def test_a_run_of_bpmf_that_cannot_be_is_refused(forge, folder):
+def test_an_impossible_run_of_bpmf_is_refused(forge, folder):
     fit(fr.BPMF, checkpoint=folder)
     min(folder.glob("run-*")).unlink()
     content = read(newest(folder), "checkpoint")
     forge(content.about, content.arrays)
     write(newest(folder), content)
-    with pytest.raises(ReadError, match=r"cannot be resumed: .*Delete the folder to begin anew\."):
+    with pytest.raises(ReadError, match=r"cannot be resumed: .*Delete the folder to start again\."):
         fit(fr.BPMF, checkpoint=folder)
 
 
 def test_thinning_begins_with_the_draws(folder, monkeypatch):
-    die_in_sweep(monkeypatch, gasr, 3)
-    with pytest.raises(Died):
+    fail_in_sweep(monkeypatch, gasr, 3)
+    with pytest.raises(Killed):
         fit(checkpoint=folder)
     content = read(newest(folder), "checkpoint")
     change("parts/traces/thinning", 2**20)(content.about, content.arrays)
@@ -681,7 +678,7 @@ def test_thinning_begins_with_the_draws(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
-def test_draws_must_be_numbers(value, folder):
+def test_draws_must_be_finite_numbers(value, folder):
     fit(checkpoint=folder)
     path = min(folder.glob("draws-*"))
     content = read(path, "draws of a checkpoint")
@@ -690,59 +687,59 @@ def test_draws_must_be_numbers(value, folder):
     else:
         content.arrays["13/0/left"][0] = value
     write(path, content)
-    with pytest.raises(ReadError, match="its draws are no numbers"):
+    with pytest.raises(ReadError, match="its draws are not finite numbers"):
         fit(checkpoint=folder)
 
 
 def fill_disk(monkeypatch):
-    """Let every flush fail as on a full disk, from now on; give what was asked to be flushed."""
-    asked = []
+    """Make every flush fail as on a full disk; return a list of the paths to flush."""
+    flushed = []
 
-    def full(place):
-        asked.append(place)
+    def full(path):
+        flushed.append(path)
         raise OSError(errno.ENOSPC, "no space left")
 
-    monkeypatch.setattr(whole_files, "_flush", full)
-    return asked
+    monkeypatch.setattr(atomic_write, "_flush", full)
+    return flushed
 
 
-def test_a_full_disk_is_warned_of_once_and_the_run_goes_on(folder, monkeypatch):
+def test_a_full_disk_gives_one_warning_and_the_run_continues(folder, monkeypatch):
     fit(checkpoint=folder, n_sweeps=20)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with monkeypatch.context() as patch:
-        asked = fill_disk(patch)
+        flushed = fill_disk(patch)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = fit(checkpoint=folder)
-    (said,) = [str(w.message) for w in caught if "checkpoint" in str(w.message)]
-    assert said.startswith("The run goes on without a checkpoint: ")
-    assert "the disk is full" in said
-    assert len(asked) > 10  # it did not give up
+    (message,) = [str(w.message) for w in caught if "checkpoint" in str(w.message)]
+    assert message.startswith("The run continues without a checkpoint: ")
+    assert "the disk is full" in message
+    assert len(flushed) > 10  # it tried again after each sweep
     assert contents(model) == contents(fit())
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert contents(fit(checkpoint=folder)) == contents(fit())
 
 
-def test_a_disk_that_is_full_at_the_end_does_not_cost_the_result(folder, monkeypatch):
+def test_a_disk_that_is_full_at_the_end_does_not_lose_the_result(folder, monkeypatch):
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 1e9)
     fill_disk(monkeypatch)
-    with pytest.warns(UserWarning, match="goes on without a checkpoint"):
+    with pytest.warns(UserWarning, match="continues without a checkpoint"):
         model = fit(checkpoint=folder)
     assert contents(model) == contents(fit())
 
 
-def test_a_disk_with_room_again_is_used_again(folder, monkeypatch):
-    asked = []
+def test_saving_continues_once_the_disk_has_space(folder, monkeypatch):
+    flushed = []
 
-    def flush(place):
-        asked.append(place)
-        if len(asked) < 10:
+    def flush(path):
+        flushed.append(path)
+        if len(flushed) < 10:
             raise OSError(errno.ENOSPC, "no space left")
 
-    monkeypatch.setattr(whole_files, "_flush", flush)
-    with pytest.warns(UserWarning, match="goes on without a checkpoint"):
+    monkeypatch.setattr(atomic_write, "_flush", flush)
+    with pytest.warns(UserWarning, match="continues without a checkpoint"):
         model = fit(checkpoint=folder)
-    die_in_sweep(monkeypatch, gasr, 0)
+    fail_in_sweep(monkeypatch, gasr, 0)
     assert contents(fit(checkpoint=folder)) == contents(model)
 
 
@@ -758,13 +755,13 @@ HOLDER = """
 """
 
 
-def test_a_folder_is_for_one_process_until_that_is_dead(folder):
+def test_a_folder_is_locked_until_its_process_ends(folder):
     command = [sys.executable, "-c", textwrap.dedent(HOLDER), str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         try:
             assert holder.stdout.readline() == "here\n"
-            said = rf"the folder {folder} is in use: process {holder.pid} on .*Wait until"
-            with pytest.raises(OutputError, match=said):
+            message = rf"the folder {folder} is in use: process {holder.pid} on .*Wait until"
+            with pytest.raises(OutputError, match=message):
                 fit(checkpoint=folder)
         finally:
             holder.kill()
@@ -772,7 +769,7 @@ def test_a_folder_is_for_one_process_until_that_is_dead(folder):
     assert fit(checkpoint=folder).n_sweeps_ == 30
 
 
-def test_a_folder_is_for_one_fit_of_a_process(folder):
+def test_a_folder_is_locked_by_one_fit_of_a_process(folder):
     with Checkpoint(folder), pytest.raises(OutputError, match="is in use"):
         fit(checkpoint=folder)
     fit(checkpoint=folder, n_sweeps=14)
@@ -785,25 +782,25 @@ def test_a_folder_is_for_one_fit_of_a_process(folder):
             fit(checkpoint=folder)
 
 
-def test_a_file_system_without_locks_is_used_without(folder, monkeypatch):
+def test_a_file_system_without_locks(folder, monkeypatch):
     def unsupported(handle):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(file_lock, "_try_lock", unsupported)
+    monkeypatch.setattr(folders, "_try_lock", unsupported)
     with Checkpoint(folder):
         assert fit(checkpoint=folder).n_sweeps_ == 30
 
 
-def test_on_shared_storage_the_last_process_has_the_folder(folder, monkeypatch):
+def test_on_shared_storage_the_last_process_owns_the_folder(folder, monkeypatch):
     pytest.importorskip("fsspec")
-    place = f"memory://{folder.parent.name}/two"
-    whole = contents(fit())
+    url = f"memory://{folder.parent.name}/two"
+    expected = contents(fit())
     second = []
 
     def sweep(state, data, frame, right=gasr.sweep):
         if state.sweep == 20 and not second:
             second.append(1)
-            second.append(contents(fit(checkpoint=place)))
+            second.append(contents(fit(checkpoint=url)))
         return right(state, data, frame)
 
     with monkeypatch.context() as patch:
@@ -811,13 +808,13 @@ def test_on_shared_storage_the_last_process_has_the_folder(folder, monkeypatch):
         with pytest.warns(
             CheckpointWarning, match=r"without a checkpoint: another process has .*two"
         ):
-            first = fit(checkpoint=place)
-    assert contents(first) == second[1] == whole
-    die_in_sweep(monkeypatch, gasr, 0)
-    assert contents(fit(checkpoint=place)) == whole
+            first = fit(checkpoint=url)
+    assert contents(first) == second[1] == expected
+    fail_in_sweep(monkeypatch, gasr, 0)
+    assert contents(fit(checkpoint=url)) == expected
 
 
-def test_leftovers_of_killed_processes_go(folder):
+def test_temporary_files_of_killed_processes_are_removed(folder):
     fit(checkpoint=folder, n_sweeps=14)
     left = [f".run-000000003.fillrank.{'0' * 16}", f".draws-000000003.fillrank.{'a1' * 8}"]
     theirs = [f".model.fillrank.{'0' * 16}", "run-3.fillrank.txt", "notes.txt"]
@@ -829,28 +826,28 @@ def test_leftovers_of_killed_processes_go(folder):
     assert names >= set(theirs)
 
 
-def test_leftovers_on_shared_storage_go(folder, monkeypatch):
+def test_temporary_files_on_shared_storage_are_removed(folder, monkeypatch):
     fsspec = pytest.importorskip("fsspec")
-    place = f"memory://{folder.parent.name}/left"
-    storage, path = fsspec.core.url_to_fs(place)
+    url = f"memory://{folder.parent.name}/left"
+    storage, path = fsspec.core.url_to_fs(url)
     right = type(storage).mv
 
-    def dies(*arguments, **settings):
-        raise Died
+    def killed(*arguments, **settings):
+        raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(storage), "mv", dies)
-        with pytest.raises(Died):
-            fit(checkpoint=place)
+        patch.setattr(type(storage), "mv", killed)
+        with pytest.raises(Killed):
+            fit(checkpoint=url)
     assert any("coming-" in name for name in storage.ls(path, detail=False))
     assert type(storage).mv is right
-    fit(checkpoint=place)
+    fit(checkpoint=url)
     names = {name.rsplit("/", 1)[1] for name in storage.ls(path, detail=False)}
     assert all(name.startswith(("run-", "draws-")) for name in names)
 
 
-def test_files_that_were_deleted_meanwhile_are_written_again(folder, monkeypatch):
-    whole = contents(fit())
+def test_files_that_were_deleted_meanwhile_are_rewritten(folder, monkeypatch):
+    expected = contents(fit())
 
     def sweep(state, data, frame, right=gasr.sweep):
         if state.sweep == 20:
@@ -861,12 +858,12 @@ def test_files_that_were_deleted_meanwhile_are_written_again(folder, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(gasr, "sweep", sweep)
         fit(checkpoint=folder)
-    die_in_sweep(monkeypatch, gasr, 0)
-    assert contents(fit(checkpoint=folder)) == whole
+    fail_in_sweep(monkeypatch, gasr, 0)
+    assert contents(fit(checkpoint=folder)) == expected
 
 
-def test_a_folder_that_was_deleted_meanwhile_is_told_of(folder, monkeypatch):
-    whole = contents(fit())
+def test_a_folder_that_was_deleted_meanwhile_gives_a_warning(folder, monkeypatch):
+    expected = contents(fit())
 
     def sweep(state, data, frame, right=gasr.sweep):
         if state.sweep == 20:
@@ -875,9 +872,9 @@ def test_a_folder_that_was_deleted_meanwhile_is_told_of(folder, monkeypatch):
 
     monkeypatch.setattr(gasr, "sweep", sweep)
     with pytest.warns(
-        CheckpointWarning, match="without a checkpoint: the folder .* cannot be read"
+        CheckpointWarning, match="without a checkpoint: the checkpoint folder .* cannot be read"
     ):
-        assert contents(fit(checkpoint=folder)) == whole
+        assert contents(fit(checkpoint=folder)) == expected
 
 
 # Killed
@@ -899,7 +896,7 @@ KILLED = """
         return [model.predict(rows, columns), *model.predict_interval(rows, columns)]
 
     def in_a_copy(between):
-        # It has all of this process, but shares with it the folder alone.
+        # The copy shares only the folder with this process.
         if (child := os.fork()) == 0:
             checkpoint.SECONDS_BETWEEN = between
             np.save(folder + ".npy", predict(checkpoint=folder))
@@ -910,11 +907,11 @@ KILLED = """
         names = os.listdir(folder) if os.path.exists(folder) else []
         return max((name for name in names if name.startswith("run-")), default="")
 
-    expected = predict()  # all is compiled now
+    expected = predict()  # everything is compiled now
     for pause in np.random.default_rng(seed).uniform(0.0, 0.05, n_kills):
         before, child = last_save(), in_a_copy(between=0.0)
         end = time.monotonic() + 60
-        while last_save() == before:  # so that every copy gets somewhere
+        while last_save() == before:  # so that every copy makes progress
             assert time.monotonic() < end, "waited 60 seconds for a copy to save its run"
             time.sleep(0.001)
         time.sleep(pause)
@@ -941,7 +938,7 @@ def killed_often(method, folder, n_kills, seed, n_sweeps):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
-def test_a_run_that_is_killed_again_and_again_ends_alike(tmp_path):
+def test_a_run_that_is_killed_six_times_ends_the_same(tmp_path):
     killed_often("GASR", tmp_path / "run", n_kills=6, seed=0, n_sweeps=300)
 
 
@@ -949,5 +946,5 @@ def test_a_run_that_is_killed_again_and_again_ends_alike(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
 @pytest.mark.parametrize("method", ["GASR", "BPMF"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_run_that_is_killed_twenty_times_ends_alike(method, seed, tmp_path):
+def test_a_run_that_is_killed_twenty_times_ends_the_same(method, seed, tmp_path):
     killed_often(method, tmp_path / "run", n_kills=20, seed=seed, n_sweeps=1000)

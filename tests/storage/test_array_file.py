@@ -27,7 +27,7 @@ def written_and_read(path, arrays, about=None):
 
 
 def stored_types(path):
-    """The types that the arrays have in the file itself."""
+    """Return the types of the arrays in the file itself."""
     raw = path.read_bytes()
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     return {name: info["dtype"] for name, info in header.items() if name != "__metadata__"}
@@ -39,24 +39,24 @@ def same_bits(a, b):
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (7, 3), (0, 4), (2, 1, 3)])
-def test_arrays_come_back_as_they_went(path, dtype, shape):
+def test_arrays_are_restored_unchanged(path, dtype, shape):
     bits = np.random.default_rng(1).integers(0, 256, (*shape, 8), dtype=np.uint8)
     array = bits[..., 0] > 127 if dtype == "bool" else bits.view(dtype)[..., 0]
-    (again,) = written_and_read(path, {"x": array}).arrays.values()
-    assert same_bits(again, array)
+    (restored,) = written_and_read(path, {"x": array}).arrays.values()
+    assert same_bits(restored, array)
 
 
-def test_what_is_about_the_arrays_comes_back(path):
+def test_the_json_document_is_restored(path):
     about = {"a": [1, 1.5, True, None, "é\n\udc80\U0001f600"], "b": {"c": {}}, "": 2**70}
     assert repr(written_and_read(path, {}, about)) == repr(Content("model", about, {}))
 
 
 @pytest.mark.parametrize("name", ["", "posterior/draws/17/left", "é \U0001f600", 'a"\\\n\x7f\x00'])
-def test_any_name_will_do(path, name):
+def test_any_name_is_allowed(path, name):
     assert list(written_and_read(path, {name: np.ones(2)}).arrays) == [name]
 
 
-def test_a_path_that_is_no_text(tmp_path):
+def test_a_path_that_is_not_text(tmp_path):
     path = os.fsencode(tmp_path) + b"/\xff"
     assert written_and_read(os.fsdecode(path), {"x": np.ones(2)}).arrays["x"].sum() == 2
 
@@ -82,15 +82,15 @@ def test_a_path_that_is_no_text(tmp_path):
         "unaligned",
     ],
 )
-def test_however_an_array_lies_in_memory(path, array):
-    (again,) = written_and_read(path, {"x": array}).arrays.values()
-    np.testing.assert_array_equal(again, array)
-    assert again.dtype == array.dtype.newbyteorder("=")
+def test_any_memory_layout(path, array):
+    (restored,) = written_and_read(path, {"x": array}).arrays.values()
+    np.testing.assert_array_equal(restored, array)
+    assert restored.dtype == array.dtype.newbyteorder("=")
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
-def test_compiled_code_takes_the_arrays_for_new_ones(path, dtype):
-    # Were they read-only or not in C order, kernels would be compiled again for them.
+def test_compiled_code_treats_the_arrays_as_new_ones(path, dtype):
+    # Were they read-only or not in C order, kernels would be compiled restored for them.
     new = np.ones((3, 2), dtype)
     fine = np.array([1 / 3], np.float32)
     arrays = written_and_read(path, {"x": new, "fine": fine}).arrays
@@ -102,7 +102,7 @@ def test_compiled_code_takes_the_arrays_for_new_ones(path, dtype):
         assert array.dtype.isnative
 
 
-def test_single_precision_that_fits_half_is_stored_so(path):
+def test_float32_is_stored_as_float16_if_exact(path):
     half = np.array([1.5, -0.0, 65504.0, 2.0**-24, np.inf, -np.inf, np.nan], np.float32)
     third = np.array([1 / 3], np.float32)
     arrays = {
@@ -113,8 +113,8 @@ def test_single_precision_that_fits_half_is_stored_so(path):
         "double": half.astype(np.float64),
         "own": half.astype(np.float16),
     }
-    again = written_and_read(path, arrays).arrays
-    assert all(same_bits(again[name], array) for name, array in arrays.items())
+    restored = written_and_read(path, arrays).arrays
+    assert all(same_bits(restored[name], array) for name, array in arrays.items())
     assert stored_types(path) == {
         "half": "F16",
         "third": "F32",
@@ -125,7 +125,7 @@ def test_single_precision_that_fits_half_is_stored_so(path):
     }
 
 
-def test_a_nan_with_bits_of_its_own_is_not_halved(path):
+def test_a_nan_with_payload_is_not_compressed(path):
     strange = np.array([0x7FC00001], np.uint32).view(np.float32)
     assert same_bits(written_and_read(path, {"x": strange}).arrays["x"], strange)
     assert stored_types(path) == {"x": "F32"}
@@ -166,10 +166,10 @@ def test_safetensors_reads_the_file(path):
     from safetensors.numpy import load_file
 
     write(path, Content("model", {"x": 1}, MIXED | {"none": np.ones((0, 3)), "one": np.array(7)}))
-    again = load_file(path)
-    assert again.keys() == MIXED.keys() | {"none", "one"}
+    restored = load_file(path)
+    assert restored.keys() == MIXED.keys() | {"none", "one"}
     for name, array in MIXED.items():
-        np.testing.assert_array_equal(again[name], array)
+        np.testing.assert_array_equal(restored[name], array)
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_safetensors_reads_the_file(path):
     ],
     ids=lambda array: str(array.dtype),
 )
-def test_types_that_cannot_be_kept(path, array):
-    with pytest.raises(InputError, match=r"arrays must be of one of the types .*; left is"):
+def test_types_that_cannot_be_stored(path, array):
+    with pytest.raises(InputError, match=r"arrays must have one of the types .*; left has"):
         write(path, Content("model", {}, {"left": array}))
     assert not path.exists()
 
@@ -195,20 +195,22 @@ def test_types_that_cannot_be_kept(path, array):
     [{"a": np.nan}, {"a": {1}}, {1: "a"}, {"a": (1,)}, [1], None, {"a": "\ud83d\ude00"}],
     ids=["nan", "set", "number as key", "tuple", "list", "None", "two surrogates"],
 )
-def test_what_json_would_change_is_refused(path, about):
+def test_values_that_json_would_change_are_refused(path, about):
     with pytest.raises(InputError, match="about must be"):
         write(path, Content("model", about, {}))
     assert not path.exists()
 
 
-def test_a_name_that_the_format_needs_itself(path):
+def test_a_name_that_the_format_reserves(path):
     with pytest.raises(InputError, match="__metadata__"):
         write(path, Content("model", {}, {"__metadata__": np.ones(1)}))
 
 
-def test_more_than_a_header_can_hold(path):
+def test_a_header_that_is_too_long(path):
     write(path, Content("model", {}, {}))
-    with pytest.raises(InputError, match=r"got 1, or too much about them\. Join small arrays"):
+    with pytest.raises(
+        InputError, match=r"got 1, or too long a description of them\. Join small arrays"
+    ):
         write(path, Content("model", {"a": "x" * 5_000_000}, {"x": np.ones(2)}))
     assert read(path, "model").arrays == {}
     assert os.listdir(path.parent) == [path.name]
@@ -228,7 +230,7 @@ except OutputError as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are those of Unix")
-def test_no_room_leaves_the_old_file(path):
+def test_without_space_the_old_file_is_unchanged(path):
     write(path, Content("model", {"old": 1}, {}))
     command = [sys.executable, "-c", LIMITED, path]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT)
@@ -237,7 +239,7 @@ def test_no_room_leaves_the_old_file(path):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_a_full_disk_in_words(path, monkeypatch):
+def test_a_full_disk(path, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -246,12 +248,12 @@ def test_a_full_disk_in_words(path, monkeypatch):
         write(path, Content("model", {}, {}))
 
 
-def test_no_folder(tmp_path):
+def test_a_missing_folder(tmp_path):
     with pytest.raises(OutputError, match="folder does not exist"):
         write(tmp_path / "none" / "x", Content("model", {}, {}))
 
 
-def test_rights_are_those_of_any_new_file(path):
+def test_permissions_are_those_of_any_new_file(path):
     write(path, Content("model", {}, {}))
     (path.parent / "other").touch()
     assert path.stat().st_mode == (path.parent / "other").stat().st_mode

@@ -1,4 +1,4 @@
-"""Files that are not what `read` is asked for: damaged, foreign, forged."""
+"""Files that `read` must refuse: damaged, of other programs, forged."""
 
 import io
 import json
@@ -49,8 +49,8 @@ def is_read(path, raw=None):
     return True
 
 
-def unnoticed(path):
-    """The places at which some other byte goes unnoticed."""
+def undetected(path):
+    """Yield the positions at which a changed byte is not detected."""
     with open(path, "r+b", buffering=0) as file:
         for place, byte in enumerate(path.read_bytes()):
             others = {byte ^ (1 << bit) for bit in range(8)} | set(b' \t\n\r,:"04FIU')
@@ -61,16 +61,16 @@ def unnoticed(path):
             os.pwrite(file.fileno(), bytes([byte]), place)
 
 
-def test_no_altered_byte_goes_unnoticed(path):
+def test_every_changed_byte_is_detected(path):
     assert header_of(path.read_bytes()).endswith(b" ")  # the padding too
-    assert list(unnoticed(path)) == []
+    assert list(undetected(path)) == []
     assert is_read(path)
 
 
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [
-        ("_parsed", 'text.rstrip(" ")', "text.rstrip()"),
+        ("_parse_header", 'text.rstrip(" ")', "text.rstrip()"),
         ("_checksum", 'key != "sha256"', 'key not in ("sha256", "about")'),
         ("_checksum", "(name, array.dtype.name, array.shape)", "(array.dtype.name, array.shape)"),
         ("_checksum", "(name, array.dtype.name, array.shape)", "(name, array.shape)"),
@@ -79,13 +79,13 @@ def test_no_altered_byte_goes_unnoticed(path):
     ],
     ids=["padding", "about", "name", "type", "shape", "bytes"],
 )
-def test_planted_bugs_let_altered_bytes_through(path, monkeypatch, name, right, wrong):
+def test_planted_bugs_accept_changed_bytes(path, monkeypatch, name, right, wrong):
     plant(monkeypatch, array_file, name, right, wrong)
     write(path, CONTENT)
-    assert next(unnoticed(path), None) is not None
+    assert next(undetected(path), None) is not None
 
 
-def test_no_part_is_taken_for_the_whole(path):
+def test_truncated_files_are_refused(path):
     raw = path.read_bytes()
     for length in reversed(range(len(raw))):
         os.truncate(path, length)
@@ -95,13 +95,13 @@ def test_no_part_is_taken_for_the_whole(path):
 
 
 @pytest.mark.parametrize("place", [0.3, 0.5, 0.999])
-def test_large_files_too(path, place):
+def test_large_files(path, place):
     write(path, Content("model", {}, {"x": np.random.default_rng(1).random((1000, 1000))}))
     raw = bytearray(path.read_bytes())
     raw[int(place * len(raw))] ^= 4
     path.write_bytes(raw)
     with pytest.raises(
-        ReadError, match=r"checksum does not fit its content\. Restore it from a copy"
+        ReadError, match=r"checksum does not match its content\. Restore it from a copy"
     ):
         read(path, "model")
 
@@ -130,12 +130,12 @@ def zipped():
 def test_foreign_files(path, raw):
     path.write_bytes(raw)
     with pytest.raises(
-        ReadError, match=r"not made by fillrank\. Name a file that fillrank has made"
+        ReadError, match=r"not written by fillrank\. Use a file that was written by fillrank"
     ):
         read(path, "model")
 
 
-def test_a_pickle_is_never_opened(path):
+def test_a_pickle_is_never_loaded(path):
     class Trap:
         def __reduce__(self):
             return (os.remove, (str(path),))
@@ -149,13 +149,13 @@ def test_a_pickle_is_never_opened(path):
 @pytest.mark.parametrize(
     "metadata", [None, {}, {"format": "pt"}, {"kind": "model", "version": "1"}]
 )
-def test_arrays_of_somebody_else(path, metadata):
+def test_arrays_of_another_program(path, metadata):
     save_file({"x": np.ones(3)}, path, metadata)
-    with pytest.raises(ReadError, match="holds arrays, but was not made by fillrank"):
+    with pytest.raises(ReadError, match="contains arrays, but was not written by fillrank"):
         read(path, "model")
 
 
-def test_what_is_no_file(path, tmp_path):
+def test_paths_that_are_not_files(path, tmp_path):
     path.write_bytes(b"")
     with pytest.raises(ReadError, match="is empty"):
         read(path, "model")
@@ -170,35 +170,35 @@ def test_what_is_no_file(path, tmp_path):
         read(tmp_path / "pipe", "model")
 
 
-def test_a_file_that_may_not_be_read(path, monkeypatch):
-    # Simulated: rights do not bind an administrator, who may be running this.
+def test_a_file_without_read_permission(path, monkeypatch):
+    # Simulated: permissions do not apply to an administrator, who may be running this.
     def forbidden(*arguments, **settings):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(array_file, "safe_open", forbidden)
-    with pytest.raises(ReadError, match=r"cannot be read: Permission denied\. Look at"):
+    with pytest.raises(ReadError, match=r"cannot be read: Permission denied\. Check its"):
         read(path, "model")
 
 
 def test_another_kind(path):
-    with pytest.raises(ReadError, match="of kind 'model', but one of kind 'checkpoint' is needed"):
+    with pytest.raises(ReadError, match="of kind 'model', but kind 'checkpoint' is required"):
         read(path, "checkpoint")
 
 
-# Forged files: all that the format asks for is right, the checksum included, but for one thing.
+# Forged files: everything is valid, the checksum included, except for one thing.
 
 METADATA = {"format": "fillrank", "kind": "model", "version": "1", "about": "{}", "halved": "[]"}
 
 
 def forge(path, arrays=None, **changes):
-    """Write a file with some of its metadata changed, or left out by None, and a checksum that fits."""
+    """Write a file with changed metadata (None: without that key) and a valid checksum."""
     arrays = {"x": np.ones(2)} if arrays is None else arrays
     metadata = {key: value for key, value in {**METADATA, **changes}.items() if value is not None}
     metadata.setdefault("sha256", array_file._checksum(metadata, arrays))
     save_file(arrays, path, metadata)
 
 
-def test_a_forged_file_with_nothing_wrong(path):
+def test_a_forged_file_that_is_valid(path):
     forge(path, halved='["x"]', arrays={"x": np.ones(2, np.float16)})
     assert read(path, "model").arrays["x"].dtype == np.float32
 
@@ -206,15 +206,15 @@ def test_a_forged_file_with_nothing_wrong(path):
 @pytest.mark.parametrize("version", ["2", "17", "999999"])
 def test_a_newer_version(path, version):
     forge(path, version=version, about=None, something="new")
-    message = rf"newer fillrank \(layout {version}; this one reads 1\)\. Do: pip install --upgrade"
+    message = rf"newer fillrank \(layout {version}; this one reads 1\)\. Run: pip install --upgrade"
     with pytest.raises(ReadError, match=message):
         read(path, "model")
 
 
 @pytest.mark.parametrize("version", ["0", "-1", "", "1.5", "9" * 5000, "²", "two", None])
-def test_a_version_that_never_was(path, version):
+def test_a_version_that_does_not_exist(path, version):
     forge(path, version=version)
-    with pytest.raises(ReadError, match="what it says of itself is incomplete"):
+    with pytest.raises(ReadError, match="its metadata is incomplete"):
         read(path, "model")
 
 
@@ -223,7 +223,7 @@ def test_a_version_that_never_was(path, version):
     [{"about": None}, {"kind": None}, {"halved": None}, {"sha256": ""}, {"more": "x"}],
     ids=str,
 )
-def test_too_little_or_too_much_said(path, changes):
+def test_missing_or_unknown_metadata(path, changes):
     forge(path, **changes)
     with pytest.raises(ReadError, match="is damaged"):
         read(path, "model")
@@ -250,7 +250,7 @@ def test_too_little_or_too_much_said(path, changes):
     ],
     ids=lambda text: text[:20],
 )
-def test_about_that_is_no_json_object(path, about):
+def test_about_that_is_not_a_json_object(path, about):
     forge(path, about=about)
     with pytest.raises(ReadError, match="is damaged"):
         read(path, "model")
@@ -259,7 +259,7 @@ def test_about_that_is_no_json_object(path, about):
 @pytest.mark.parametrize(
     "halved", ["", "{}", "3", '["y"]', '["single"]', "[1]", '[["half"]]', '{"half": 1}', '"half"']
 )
-def test_halved_arrays_that_are_none(path, halved):
+def test_invalid_lists_of_compressed_arrays(path, halved):
     arrays = {"half": np.ones(2, np.float16), "single": np.ones(2, np.float32)}
     forge(path, arrays, halved=halved)
     with pytest.raises(ReadError, match="is damaged"):
@@ -267,7 +267,7 @@ def test_halved_arrays_that_are_none(path, halved):
 
 
 @pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "F8_E5M2", "C64", "F4", "X"])
-def test_types_that_we_do_not_write(path, dtype):
+def test_types_that_are_never_written(path, dtype):
     forge(path, {"x": np.ones(8, np.float64)})
     raw = path.read_bytes()
     n = {"BF16": 32, "C64": 8, "F4": 128}.get(dtype, 64)
@@ -278,7 +278,7 @@ def test_types_that_we_do_not_write(path, dtype):
         read(path, "model")
 
 
-# Hostile headers: nothing but the header is looked at, so there is no checksum to fit.
+# Hostile headers: they are refused before the checksum is computed.
 
 TENSOR = {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}
 
@@ -338,26 +338,26 @@ def test_a_header_too_long(path):
     )
 
 
-def doubled(raw, old, new):
-    """The file with a piece of its header written twice over."""
+def with_header_changed(raw, old, new):
+    """Return the file with a part of its header replaced."""
     header = header_of(raw)
     assert header.count(old) == 1
     more = header.replace(old, new)
     return len(more).to_bytes(8, "little") + more + raw[8 + len(header) :]
 
 
-def test_keys_that_come_twice(path):
+def test_repeated_keys(path):
     raw = path.read_bytes()
     once = b'"n":{"dtype":"I8"'
     tensor = header_of(raw)[header_of(raw).index(once) :].split(b"}")[0] + b"}"
-    assert not is_read(path, doubled(raw, tensor, tensor + b"," + tensor))
+    assert not is_read(path, with_header_changed(raw, tensor, tensor + b"," + tensor))
     kind = b'"kind":"model"'
-    assert not is_read(path, doubled(raw, kind, b'"kind":"checkpoint",' + kind))
-    assert not is_read(path, doubled(raw, once, once.replace(b"{", b'{"dtype":"U8",')))
-    assert is_read(path, doubled(raw, kind, kind))
+    assert not is_read(path, with_header_changed(raw, kind, b'"kind":"checkpoint",' + kind))
+    assert not is_read(path, with_header_changed(raw, once, once.replace(b"{", b'{"dtype":"U8",')))
+    assert is_read(path, with_header_changed(raw, kind, kind))
 
 
-def test_fields_beyond_those_of_the_format(path):
+def test_unknown_fields(path):
     raw = path.read_bytes()
     once = b'"n":{"dtype":"I8"'
-    assert not is_read(path, doubled(raw, once, once.replace(b"{", b'{"more":1,')))
+    assert not is_read(path, with_header_changed(raw, once, once.replace(b"{", b'{"more":1,')))

@@ -20,7 +20,7 @@ from fillrank.cli.messages import on_one_line, out, say
 from fillrank.cli.source import STANDARD
 from fillrank.cli.tables import lines_of, opened
 from fillrank.errors import InputError
-from fillrank.storage.atomic_write import whole_file
+from fillrank.storage.atomic_write import write_atomically
 from fillrank.table.formatting import as_text, digits_for, rounded, shortest
 
 ENDINGS = (".csv", ".tsv", ".json", ".parquet")
@@ -116,7 +116,7 @@ def _stream(path: Path) -> Iterator[Any]:
         with opened(path) as stream:
             yield stream
         return
-    with whole_file(path) as temporary, opened(temporary) as stream:
+    with write_atomically(path) as temporary, opened(temporary) as stream:
         yield stream
 
 

@@ -16,7 +16,7 @@ from fillrank.cli.scores import Split
 from fillrank.cli.source import Source
 from fillrank.cli.summary import as_json as json_text
 from fillrank.errors import InputError
-from fillrank.storage.atomic_write import whole_file
+from fillrank.storage.atomic_write import write_atomically
 
 _ALL = ",".join(given.METHODS)
 
@@ -112,5 +112,5 @@ def _check_file(file: Path, force: bool, table: Path) -> None:
 
 def _write(file: Path, contest: Contest, found: dict[str, Any]) -> None:
     text = as_csv(contest) if file.suffix.lower() == ".csv" else json_text(found) + "\n"
-    with whole_file(file) as temporary:
+    with write_atomically(file) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")

@@ -15,7 +15,7 @@ from fillrank.cli.source import STANDARD
 from fillrank.cli.tables import opened
 from fillrank.errors import InputError
 from fillrank.io.datasets import DATASETS
-from fillrank.storage.atomic_write import whole_file
+from fillrank.storage.atomic_write import write_atomically
 from fillrank.table.formatting import shortest
 from fillrank.table.observations import Observations
 
@@ -111,7 +111,7 @@ def _write(data: Observations, target: Path) -> None:
     elif target == STANDARD:
         _write_csv(data, target)
     else:
-        with whole_file(target) as temporary:
+        with write_atomically(target) as temporary:
             _write_csv(data, temporary)
 
 

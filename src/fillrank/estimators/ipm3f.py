@@ -16,7 +16,7 @@ from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
 from fillrank.estimators.warn import unconverged, warn_unconverged, warn_user
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
-from fillrank.posterior.soundness import check_traces
+from fillrank.posterior.validation import check_traces
 from fillrank.run.chains import Chain, Sampler
 from fillrank.run.loop import Outcome, Plan, begin, execute
 from fillrank.run.recorder import Traces

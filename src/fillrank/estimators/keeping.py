@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from fillrank.errors import FillrankError, InputError, NotSupportedError, ReadError
 from fillrank.estimators.fitted import Fitted
-from fillrank.posterior.soundness import check_summary
+from fillrank.posterior.validation import check_summary
 from fillrank.storage.array_file import Content, read, write
-from fillrank.storage.codec import Labels, pack, unpack_all
+from fillrank.storage.serialization import Labels, pack, unpack_all
 from fillrank.table.frames import Origin
 from fillrank.table.labels import check_unique
 from fillrank.table.narrow import narrowed

@@ -13,7 +13,7 @@ from fillrank.estimators.checks import seed_from
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.metrics import mae
 from fillrank.posterior.ordinal import OrdinalPosterior
-from fillrank.posterior.soundness import check_ordinal
+from fillrank.posterior.validation import check_ordinal
 from fillrank.runtime.progress import progress_for
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.runtime.workers import Workers

@@ -27,8 +27,8 @@ from fillrank.posterior.halves import halved
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.posterior import MOST_DRAWS, Posterior, Units
 from fillrank.posterior.rank import most_probable, rank_probabilities
-from fillrank.posterior.soundness import check_history, check_posterior, check_traces
 from fillrank.posterior.to_arviz import to_arviz
+from fillrank.posterior.validation import check_history, check_posterior, check_traces
 from fillrank.run.chains import Chain, Entered, Sampler
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.run.loop import (
@@ -188,7 +188,7 @@ class SampledCompleter(MatrixCompleter):
         keep: Keep | None = None
         if checkpoint is not None:
             run = checkpoint.restore(run, sampler)
-            keep = checkpoint.keep
+            keep = checkpoint.save
         outcome = execute(run, data, sampler, plan, self.progress, keep, self._reason_to_go_on)
         self._keep(outcome, units)
         unused = outcome.run._replace(chains=_with_workers(outcome.run.chains, None))

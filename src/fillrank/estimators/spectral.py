@@ -13,7 +13,7 @@ from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import EFFECTS, check_choice, check_value_range, seed_from
 from fillrank.estimators.warn import warn_unconverged
 from fillrank.posterior.posterior import Posterior, Units
-from fillrank.posterior.soundness import check_posterior
+from fillrank.posterior.validation import check_posterior
 from fillrank.runtime.progress import progress_for
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.runtime.workers import Workers

@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 
 from fillrank.errors import InputError, NotSupportedError
-from fillrank.storage.atomic_write import whole_file
+from fillrank.storage.atomic_write import write_atomically
 from fillrank.table.frames import is_table
 
 
@@ -39,7 +39,7 @@ def write_parquet(path: str | os.PathLike[str], tables: Any) -> None:
     first = next(stream, None)
     if first is None:
         raise InputError("there is no table to write: the stream was empty.")
-    with whole_file(path) as temporary:
+    with write_atomically(path) as temporary:
         _write(temporary, first, stream)
 
 

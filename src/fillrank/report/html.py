@@ -21,7 +21,7 @@ from fillrank.report.drawing import Map, Picture, map_of, picture
 from fillrank.report.held_out import HeldOut, compare
 from fillrank.report.names import shown
 from fillrank.report.places import Side, places
-from fillrank.storage.atomic_write import whole_file
+from fillrank.storage.atomic_write import write_atomically
 
 # Rows in a table of certain or uncertain cells.
 _LISTED = 10
@@ -80,7 +80,7 @@ def write_report(
     """
     check_is_fitted(model)
     # The file first: whether it can be written is known before the work begins.
-    with whole_file(path) as temporary:
+    with write_atomically(path) as temporary:
         page = _page(model, None if test is None else compare(tested or model, test), tested, title)
         temporary.write_text(page, encoding="utf-8", newline="\n")
 

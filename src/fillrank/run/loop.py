@@ -45,9 +45,9 @@ class Run(NamedTuple):
 
 
 class Keep(Protocol):
-    """Something that saves a run when it is time to, or ``at_once``."""
+    """Something that saves a run when it is time to, or with ``force``."""
 
-    def __call__(self, run: Run, at_once: bool = False) -> None: ...
+    def __call__(self, run: Run, force: bool = False) -> None: ...
 
 
 # Why the draws so far are not enough; empty if they are.
@@ -85,7 +85,7 @@ def execute(
     """Go on with a run by the plan. Ctrl-C ends it and keeps what has been sampled.
 
     A plan with ``until_enough`` ends when the Monte Carlo error is small and ``judge`` has no objection.
-    ``keep(run)``, if given, is called after every sweep, and ``keep(run, at_once=True)`` at the
+    ``keep(run)``, if given, is called after every sweep, and ``keep(run, force=True)`` at the
     beginning and at the end.
     """
     recorder = run.recorder
@@ -94,7 +94,7 @@ def execute(
     with progress_for(show, "sweep") as tell:
         try:
             if keep is not None:
-                keep(run, at_once=True)
+                keep(run, force=True)
             while not (reason := _reason_to_stop(run, plan, judge)):
                 step = _next(steps, run.n_sweeps + 1)
                 recorder.take(step)
@@ -110,7 +110,7 @@ def execute(
             recorder.forget_after(run.n_sweeps)
             reason = f"interrupted after {run.n_sweeps} of at most {plan.n_sweeps} sweeps"
     if keep is not None:
-        keep(run, at_once=True)
+        keep(run, force=True)
     if recorder.n_recorded == 0:
         recorder.keep_in_need(run.chains)
     reached_limit = plan.until_enough and not interrupted and run.n_sweeps >= plan.n_sweeps

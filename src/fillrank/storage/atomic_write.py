@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all.
+"""Atomic writes: a file is replaced completely or not at all.
 
-What is written goes to a temporary file in the same folder, which takes the place of the old file
-only when all of it is on the disk. Whatever fails, the old file stays as it was.
+The new content goes to a temporary file in the same folder, which replaces the old file only when all
+of it is on the disk. If anything fails, the old file is unchanged.
 """
 
 import errno
@@ -14,30 +14,32 @@ from pathlib import Path
 
 from fillrank.errors import OutputError
 
-_FULL = "the disk is full. Make room on it, or name a path on another disk"
-_FORBIDDEN = "you have no right to write there. Name another path, or ask for that right"
-_NO_FOLDER = "its folder does not exist. Make the folder first, or name another path"
-# Four bytes each at most: a disk's longest name has 255.
-_MOST_OF_NAME = 50
-# What went wrong and what to do about it, for the errors that users meet.
-_WORDS = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: "your share of the disk is used up. Make room, or name a path on another disk",
-    errno.EFBIG: "the file is larger than the disk or your limits allow. Name a path elsewhere",
+_FORBIDDEN = (
+    "you do not have permission to write there. Use another path, or change the permissions"
+)
+_NO_FOLDER = "its folder does not exist. Create the folder first, or use another path"
+# File names have at most 255 bytes on most disks, and a character has up to four.
+_MAX_NAME_LENGTH = 50
+# The causes that users meet, and what to do about each.
+_CAUSES = {
+    errno.ENOSPC: "the disk is full. Free some space, or use a path on another disk",
+    errno.EDQUOT: "your disk quota is used up. Free some space, or use a path on another disk",
+    errno.EFBIG: "the file is larger than the disk or your limits allow. Use a path on another disk",
     errno.ENOENT: _NO_FOLDER,
     errno.ENOTDIR: _NO_FOLDER,
     errno.EACCES: _FORBIDDEN,
     errno.EPERM: _FORBIDDEN,
-    errno.EROFS: "the disk can only be read. Name a path on another disk",
+    errno.EROFS: "the disk is read-only. Use a path on another disk",
 }
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary file to write to; at the end it takes the place of ``path``.
+def write_atomically(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield the path of a temporary file, which replaces ``path`` when the block ends.
 
-    A new file gets the rights that the umask leaves, a replaced one keeps its own. A link stays: what
-    it points to is replaced. If the block raises, be it KeyboardInterrupt, the temporary file goes.
+    A new file gets the permissions of the umask; a replaced file keeps its permissions. If ``path`` is
+    a symbolic link, its target is replaced. If the block raises, KeyboardInterrupt included, the
+    temporary file is removed.
 
     Raises
     ------
@@ -47,77 +49,81 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     Examples
     --------
     >>> from tempfile import mkdtemp
-    >>> path = Path(mkdtemp()) / "words.txt"
-    >>> with whole_file(path) as temporary:
-    ...     _ = temporary.write_text("all of it")
+    >>> path = Path(mkdtemp()) / "note.txt"
+    >>> with write_atomically(path) as temporary:
+    ...     _ = temporary.write_text("complete")
     >>> path.read_text()
-    'all of it'
+    'complete'
     """
     path = Path(path)
-    with _in_words(path):
-        target = _target(path)
-        # Named after the file, so that it can be told whose it was if the process dies.
-        temporary = target.parent / f".{target.name[:_MOST_OF_NAME]}.{secrets.token_hex(8)}"
+    with _convert_errors(path):
+        target = _resolve(path)
+        # The name shows which file it belonged to, in case the process dies.
+        temporary = target.parent / f".{target.name[:_MAX_NAME_LENGTH]}.{secrets.token_hex(8)}"
         try:
             mode = _create(temporary, target)
             yield temporary
-            os.chmod(temporary, mode)  # the block may have put a file of its own in the place
+            os.chmod(temporary, mode)  # the block may have replaced the temporary file
             _flush(temporary)
             os.replace(temporary, target)
         except BaseException:
-            with suppress(OSError):  # never made
+            with suppress(OSError):  # it was never created
                 temporary.unlink()
             raise
         if os.name == "posix":
-            with suppress(OSError):  # the file is there; some disks cannot be told to keep its name
+            with suppress(OSError):  # the file is complete; some disks cannot flush a folder
                 _flush(target.parent)
 
 
 @contextmanager
-def _in_words(path: Path) -> Iterator[None]:
-    """Say of errors of the system which file could not be written, and what to do."""
+def _convert_errors(path: Path) -> Iterator[None]:
+    """Raise every OSError as an OutputError that names the file and what to do."""
     try:
         yield
     except OutputError:
         raise
     except OSError as error:
-        words = _WORDS.get(error.errno or 0, f"{error.strerror or error}. Name another path")
-        raise OutputError(f"{path} cannot be written: {words}.") from error
+        cause = _CAUSES.get(error.errno or 0, f"{error.strerror or error}. Use another path")
+        raise OutputError(f"{path} cannot be written: {cause}.") from error
 
 
-def _target(path: Path) -> Path:
-    """The file to replace, links followed; refused if it is there and is no file, or protected."""
+def _resolve(path: Path) -> Path:
+    """Follow symbolic links to the file to replace; raise OutputError if it cannot be replaced."""
     try:
         target = Path(os.path.realpath(path))
         status = target.stat()
     except FileNotFoundError:
         return target
     except ValueError as error:
-        raise OutputError(f"{str(path)!r} is no path: {error}. Name another path.") from error
+        raise OutputError(
+            f"{str(path)!r} is not a valid path: {error}. Use another path."
+        ) from error
     if stat.S_ISDIR(status.st_mode):
-        raise OutputError(f"{path} is a folder. Name a file in it.")
+        raise OutputError(f"{path} is a folder. Use the path of a file.")
     if not stat.S_ISREG(status.st_mode):
-        raise OutputError(f"{path} is a device or a pipe. Name a file.")
+        raise OutputError(f"{path} is a device or a pipe. Use the path of a file.")
     if not os.access(target, os.W_OK):
-        raise OutputError(f"{path} is write-protected. Lift that, or name another path.")
+        raise OutputError(
+            f"{path} is write-protected. Change its permissions, or use another path."
+        )
     return target
 
 
 def _create(temporary: Path, target: Path) -> int:
-    """Make the empty temporary file, and give the rights that it has to have."""
-    # Not by tempfile, whose files are their owner's alone: here the umask decides.
+    """Create the empty temporary file and return the permissions that the final file must have."""
+    # tempfile would give access to the owner only; here the umask decides.
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     with suppress(FileNotFoundError):
-        # At once: what is about to be written may be as secret as what was there.
+        # Before anything is written: the new content may be as confidential as the old.
         os.chmod(temporary, target.stat().st_mode & 0o777)
     return temporary.stat().st_mode & 0o777
 
 
-def _flush(place: Path) -> None:
+def _flush(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
-    # Windows flushes only what is open for writing.
-    flags = os.O_RDONLY if place.is_dir() else os.O_RDWR
-    handle = os.open(place, flags)
+    # Windows flushes only files that are open for writing.
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR
+    handle = os.open(path, flags)
     try:
         os.fsync(handle)
     finally:

@@ -13,7 +13,7 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.run import checkpoint
-from fillrank.storage import atomic_write as whole_files
+from fillrank.storage import atomic_write
 from fuzz.folders import packed, read_folder, unpacked, write_folder
 from fuzz.forgeries import forge
 from fuzz.mutations import mutated
@@ -37,19 +37,19 @@ _NAME = "method.txt"
 
 @contextmanager
 def _quickly() -> Iterator[None]:
-    """Save after every sweep; nothing waits for the disk."""
-    flush, between = whole_files._flush, checkpoint.SECONDS_BETWEEN
-    whole_files._flush, checkpoint.SECONDS_BETWEEN = lambda place: None, 0.0
+    """Save after every sweep, without flushing to the disk."""
+    flush, between = atomic_write._flush, checkpoint.SECONDS_BETWEEN
+    atomic_write._flush, checkpoint.SECONDS_BETWEEN = lambda path: None, 0.0
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             yield
     finally:
-        whole_files._flush, checkpoint.SECONDS_BETWEEN = flush, between
+        atomic_write._flush, checkpoint.SECONDS_BETWEEN = flush, between
 
 
 class _StoppedError(Exception):
-    """Raised by a fit that is to end after some sweeps."""
+    """Ends a fit after some sweeps."""
 
 
 @cache
@@ -59,27 +59,27 @@ def _seeds() -> tuple[bytes, ...]:
 
 
 def _saved(folder: Path) -> Iterator[bytes]:
-    keep = checkpoint.Checkpoint.keep
+    save = checkpoint.Checkpoint.save
     for name, make in _METHODS.items():
         for n_sweeps in _SAVED_AFTER:
-            place = folder / f"{name} {n_sweeps}"
+            path = folder / f"{name} {n_sweeps}"
 
-            def keep_and_stop(
-                self: Any, run: Any, at_once: bool = False, last: int = n_sweeps
+            def save_and_stop(
+                self: Any, run: Any, force: bool = False, last: int = n_sweeps
             ) -> None:
-                keep(self, run, at_once)
+                save(self, run, force)
                 if run.n_sweeps == last < _SWEEPS:
                     raise _StoppedError
 
-            checkpoint.Checkpoint.keep = keep_and_stop  # type: ignore[method-assign]
+            checkpoint.Checkpoint.save = save_and_stop  # type: ignore[method-assign]
             try:
-                make(n_sweeps=_SWEEPS, checkpoint=place, **_SETTINGS).fit(ratings(8))
+                make(n_sweeps=_SWEEPS, checkpoint=path, **_SETTINGS).fit(ratings(8))
             except _StoppedError:
                 pass
             finally:
-                checkpoint.Checkpoint.keep = keep  # type: ignore[method-assign]
-            (place / _NAME).write_text(name)
-            yield read_folder(place)
+                checkpoint.Checkpoint.save = save  # type: ignore[method-assign]
+            (path / _NAME).write_text(name)
+            yield read_folder(path)
 
 
 def seeds() -> list[bytes]:
@@ -87,10 +87,10 @@ def seeds() -> list[bytes]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """One or two files are forged, or all of the older ones gone."""
+    """Forge one or two files, and perhaps remove the older ones."""
     files = unpacked(data)
     arrays = sorted(name for name in files if name.endswith(".fillrank"))
-    if rng.random() < 0.5:  # so that what is forged is not replaced by the run before
+    if rng.random() < 0.5:  # so that a refused run is not replaced by the one before
         newest = max(name for name in arrays if name.startswith("run-"))
         arrays = [name for name in arrays if name == newest or not name.startswith("run-")]
         files = {name: part for name, part in files.items() if name in arrays or name == _NAME}
@@ -107,9 +107,9 @@ def attempt(path: Path) -> None:
     name = unpacked(data).get(_NAME, b"").decode(errors="replace")
     make = _METHODS.get(name, fr.GASR)
     with tempfile.TemporaryDirectory() as folder, _quickly():
-        place = Path(folder) / "run"
-        write_folder(place, data)
-        model = make(n_sweeps=_SWEEPS, checkpoint=place, **_SETTINGS).fit(ratings(8))
+        resumed = Path(folder) / "run"
+        write_folder(resumed, data)
+        model = make(n_sweeps=_SWEEPS, checkpoint=resumed, **_SETTINGS).fit(ratings(8))
         assert model.n_sweeps_ == _SWEEPS
         rows, columns = np.indices((8, 5)).reshape(2, -1)
         model.predict(rows, columns)
@@ -117,5 +117,5 @@ def attempt(path: Path) -> None:
         model.diagnostics()
         model.save(Path(folder) / "model.fillrank")
         fr.load(Path(folder) / "model.fillrank")
-        # What was saved meanwhile is sound.
-        make(n_sweeps=_SWEEPS, checkpoint=place, **_SETTINGS).fit(ratings(8))
+        # What was saved meanwhile can be resumed.
+        make(n_sweeps=_SWEEPS, checkpoint=resumed, **_SETTINGS).fit(ratings(8))

@@ -1,14 +1,14 @@
-"""What comes from a file, before kernels look into it: one wrong number or shape at a time."""
+"""Validation of what was read from a file: one wrong number or shape at a time."""
 
 import numpy as np
 import pytest
 
 from fillrank.errors import ReadError
 from fillrank.kernels.ordinal import Scorer
-from fillrank.posterior import soundness
+from fillrank.posterior import validation
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.posterior import Posterior, Units
-from fillrank.posterior.soundness import (
+from fillrank.posterior.validation import (
     check_history,
     check_ordinal,
     check_posterior,
@@ -48,8 +48,8 @@ def ordinal(scorers=None, levels=None):
 
 
 def traces(**changes):
-    """Two chains of ten sweeps, four of them burn-in, every second draw kept."""
-    sound = Traces(
+    """Two chains of ten sweeps, four of them burn-in, every second draw stored."""
+    valid = Traces(
         {"residual_variance": np.ones((2, 10)), "a": np.ones((2, 10))},
         np.ones((2, 3, 2)),
         np.ones((2, 6, 5)),
@@ -59,7 +59,7 @@ def traces(**changes):
         thinning=2,
         n_entries=12,
     )
-    return sound._replace(**changes)
+    return valid._replace(**changes)
 
 
 def with_value(array, value):
@@ -68,7 +68,7 @@ def with_value(array, value):
     return array
 
 
-def test_what_is_sound_passes():
+def test_valid_values_pass():
     check_posterior(posterior(), SHAPE)
     check_posterior(posterior([draw(dtype=np.float64)], Units(0.0, 1.0, None), draw(k=1)), SHAPE)
     check_posterior(posterior([draw(noise_variance=0.0)]), SHAPE)
@@ -89,7 +89,7 @@ POSTERIORS = {
     "types differ within a draw": posterior([draw()._replace(right=np.ones((3, 2)))]),
     "transposed": posterior([draw()._replace(left=np.ones((2, 4), np.float32))]),
     "flat": posterior([draw()._replace(left=np.ones(4, np.float32))]),
-    "whole numbers": posterior([draw(dtype=np.int64)]),
+    "integers": posterior([draw(dtype=np.int64)]),
     "half precision": posterior([draw(dtype=np.float16)]),
     "NaN": posterior([draw()._replace(left=with_value(draw().left, NAN))]),
     "infinite": posterior([draw(), draw()._replace(right=with_value(draw().right, -INF))]),
@@ -108,8 +108,8 @@ POSTERIORS = {
 
 
 @pytest.mark.parametrize("wrong", POSTERIORS.values(), ids=POSTERIORS)
-def test_posteriors_that_cannot_be(wrong):
-    with pytest.raises(ReadError, match=r"do not fit together: .*\. Restore it from a copy"):
+def test_invalid_posteriors(wrong):
+    with pytest.raises(ReadError, match=r"parts are inconsistent: .*\. Restore it from a copy"):
         check_posterior(wrong, SHAPE)
 
 
@@ -122,21 +122,21 @@ ORDINALS = {
     "widths differ": ordinal([scorer()._replace(right=np.ones((3, 1)))]),
     "NaN": ordinal([scorer()._replace(thresholds=with_value(np.ones((4, 4)), NAN))]),
     "single precision": ordinal([scorer(dtype=np.float32)]),
-    "whole numbers": ordinal([scorer()._replace(left=np.ones((4, 2), np.int8))]),
+    "integers": ordinal([scorer()._replace(left=np.ones((4, 2), np.int8))]),
     "one level": ordinal([scorer(n_thresholds=0)], np.ones(1)),
     "no level": ordinal(levels=np.ones(0)),
     "more levels than int8 can number": ordinal([scorer(n_thresholds=127)], np.arange(128.0)),
     "levels backwards": ordinal(levels=np.arange(5.0)[::-1]),
     "levels twice": ordinal(levels=np.array([1.0, 2.0, 2.0, 3.0, 4.0])),
     "NaN levels": ordinal(levels=np.array([1.0, 2.0, 3.0, 4.0, NAN])),
-    "whole levels": ordinal(levels=np.arange(5)),
+    "integer levels": ordinal(levels=np.arange(5)),
     "levels in two dimensions": ordinal(levels=np.arange(5.0)[None]),
 }
 
 
 @pytest.mark.parametrize("wrong", ORDINALS.values(), ids=ORDINALS)
-def test_ordinal_posteriors_that_cannot_be(wrong):
-    with pytest.raises(ReadError, match=r"do not fit together: .*\. Restore it from a copy"):
+def test_invalid_ordinal_posteriors(wrong):
+    with pytest.raises(ReadError, match=r"parts are inconsistent: .*\. Restore it from a copy"):
         check_ordinal(wrong, SHAPE)
 
 
@@ -146,7 +146,7 @@ TRACES = {
     "histories of other chains": traces(history={"a": np.ones((1, 10)), "b": np.ones((1, 10))}),
     "a history of one dimension": traces(history={"a": np.ones(10)}),
     "a history without sweeps": traces(history={"a": np.ones((2, 0))}),
-    "a history of whole numbers": traces(history={"a": np.ones((2, 10), int)}),
+    "a history of integers": traces(history={"a": np.ones((2, 10), int)}),
     "NaN": traces(history={"a": np.full((2, 10), NAN)}),
     "a longer history": traces(history={"a": np.ones((2, 12))}),
     "a shorter history": traces(history={"a": np.ones((2, 8))}),
@@ -179,13 +179,13 @@ TRACES = {
 
 
 @pytest.mark.parametrize("wrong", TRACES.values(), ids=TRACES)
-def test_traces_that_cannot_be(wrong):
-    with pytest.raises(ReadError, match=r"do not fit together: .*\. Restore it from a copy"):
+def test_invalid_traces(wrong):
+    with pytest.raises(ReadError, match=r"parts are inconsistent: .*\. Restore it from a copy"):
         check_traces(wrong, SHAPE)
 
 
 def test_traces_of_unusual_runs_pass():
-    # Ctrl-C in the burn-in; between two notes of a sweep; a single row, with its twin.
+    # Ctrl-C in the burn-in; while a sweep is recorded; a single row, with its empty copy.
     check_traces(
         traces(history={"a": np.ones((2, 3))}, probes=np.ones((2, 0, 5)), spectra=np.ones((2, 1, 2)),
                thinning=1),
@@ -242,10 +242,10 @@ SUMMARY = {
         ("traces_", traces(spectra=np.array(1.0))),
     ],
 )
-def test_summaries_that_cannot_be(name, value):
+def test_invalid_summaries(name, value):
     check_summary(SUMMARY)
     check_summary({})
-    with pytest.raises(ReadError, match="do not fit together"):
+    with pytest.raises(ReadError, match="parts are inconsistent"):
         check_summary(SUMMARY | {name: value})
 
 
@@ -257,26 +257,26 @@ def test_the_shape_of_a_history():
     ("name", "old", "new", "test", "case"),
     [
         ("_check_draw", "left.shape == (shape[0], right.shape[1])", "True",
-         test_posteriors_that_cannot_be, POSTERIORS["a row less"]),
+         test_invalid_posteriors, POSTERIORS["a row less"]),
         ("_check_draw", "right.shape[0] == shape[1]", "True",
-         test_posteriors_that_cannot_be, POSTERIORS["the mean has a column less"]),
+         test_invalid_posteriors, POSTERIORS["the mean has a column less"]),
         ("check_posterior", "(*draws, posterior.mean)", "draws",
-         test_posteriors_that_cannot_be, POSTERIORS["the mean has a row less"]),
-        ("_are_numbers", "np.isfinite(array)", "(array == array)",
-         test_posteriors_that_cannot_be, POSTERIORS["infinite"]),
+         test_invalid_posteriors, POSTERIORS["the mean has a row less"]),
+        ("_is_numeric", "np.isfinite(array)", "(array == array)",
+         test_invalid_posteriors, POSTERIORS["infinite"]),
         ("check_ordinal", "levels.size - 1)", "thresholds.shape[1])",
-         test_ordinal_posteriors_that_cannot_be, ORDINALS["a threshold less"]),
-        ("check_ordinal", "<= _MOST_LEVELS", "< np.inf",
-         test_ordinal_posteriors_that_cannot_be, ORDINALS["more levels than int8 can number"]),
-        ("check_traces", "places < max(n, 2)", "places <= max(n, 2)",
-         test_traces_that_cannot_be, TRACES["a row outside"]),
-        ("check_traces", "(places >= 0)", "(places >= -1)",
-         test_traces_that_cannot_be, TRACES["a negative row"]),
+         test_invalid_ordinal_posteriors, ORDINALS["a threshold less"]),
+        ("check_ordinal", "<= _MAX_LEVELS", "< np.inf",
+         test_invalid_ordinal_posteriors, ORDINALS["more levels than int8 can number"]),
+        ("check_traces", "positions < max(n, 2)", "positions <= max(n, 2)",
+         test_invalid_traces, TRACES["a row outside"]),
+        ("check_traces", "(positions >= 0)", "(positions >= -1)",
+         test_invalid_traces, TRACES["a negative row"]),
     ],
 )  # fmt: skip
-def test_planted_bugs_let_what_is_unsound_through(name, old, new, test, case, monkeypatch):
-    plant(monkeypatch, soundness, name, old, new)
+def test_planted_bugs_accept_invalid_values(name, old, new, test, case, monkeypatch):
+    plant(monkeypatch, validation, name, old, new)
     here = globals()
-    monkeypatch.setitem(here, name, getattr(soundness, name))
+    monkeypatch.setitem(here, name, getattr(validation, name))
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         test(case)

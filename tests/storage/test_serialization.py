@@ -15,7 +15,7 @@ from fillrank.samplers.draw import Draw
 from fillrank.samplers.state import Effect
 from fillrank.solvers.path import PathPoint
 from fillrank.storage.array_file import DTYPES, Content, read, write
-from fillrank.storage.codec import Labels, pack, unpack, unpack_all
+from fillrank.storage.serialization import Labels, pack, unpack, unpack_all
 
 
 class Point(NamedTuple):
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 def same(a, b):
-    """Whether two values are the same in every part, type and bit."""
+    """Return whether two values are equal in every item, type and bit."""
     if type(a) is not type(b):
         return False
     if isinstance(a, np.ndarray):
@@ -49,7 +49,7 @@ def same(a, b):
     return repr(a) == repr(b)
 
 
-def test_same_tells_apart_what_is_not():
+def test_same_distinguishes_different_values():
     assert same(Point(1.0, np.ones(2)), Point(1.0, np.ones(2)))
     for other in (Point(1, np.ones(2)), (1.0, np.ones(2)), Point(1.0, np.ones(2, np.float32))):
         assert not same(Point(1.0, np.ones(2)), other)
@@ -57,7 +57,7 @@ def test_same_tells_apart_what_is_not():
     assert not same([1], [True])
 
 
-def there_and_back(hint, value):
+def round_trip(hint, value):
     tree, arrays = pack(hint, value)
     assert {array.dtype.name for array in arrays.values()} <= DTYPES
     return unpack_all(hint, json.loads(json.dumps(tree, allow_nan=False)), arrays)
@@ -119,16 +119,16 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("hint", "value"), VALUES, ids=repr)
-def test_values_come_back_as_they_went(hint, value):
-    assert same(there_and_back(hint, value), value)
+def test_values_are_restored_unchanged(hint, value):
+    assert same(round_trip(hint, value), value)
 
 
-def test_a_union_is_tried_in_its_own_order():
-    # Their hints are equal, and so must not be looked up by equality.
-    assert same(there_and_back(int | float, 2), 2)
-    assert same(there_and_back(float | int, 2), 2.0)
-    assert same(there_and_back(list[int | float], [2]), [2])
-    assert same(there_and_back(list[float | int], [2]), [2.0])
+def test_a_union_is_tried_in_its_order():
+    # These hints are equal, so they must not be looked up by equality.
+    assert same(round_trip(int | float, 2), 2)
+    assert same(round_trip(float | int, 2), 2.0)
+    assert same(round_trip(list[int | float], [2]), [2])
+    assert same(round_trip(list[float | int], [2]), [2.0])
 
 
 @pytest.mark.parametrize(
@@ -149,11 +149,11 @@ def test_a_union_is_tried_in_its_own_order():
         (Any, np.int8(5), 5),
     ],
 )
-def test_scalars_of_numpy_become_those_of_python(hint, value, python):
-    assert same(there_and_back(hint, value), python)
+def test_numpy_scalars_become_python_scalars(hint, value, python):
+    assert same(round_trip(hint, value), python)
 
 
-def test_names_of_arrays_are_paths():
+def test_array_names_are_paths():
     shape = Shape("s", [Point(1.0, np.zeros(1))], Point(3.0, np.ones(2)))
     tree, arrays = pack(dict[str, Shape], {"a/b": shape}, "shapes")
     assert list(arrays) == ["shapes/a%2Fb/points/0/where", "shapes/a%2Fb/origin/where"]
@@ -202,14 +202,14 @@ def test_names_of_arrays_are_paths():
     ],
     ids=repr,
 )
-def test_values_that_do_not_fit_are_not_packed(hint, value):
+def test_values_of_another_type_are_not_packed(hint, value):
     with pytest.raises(InputError, match="must be"):
         pack(hint, value)
 
 
-def test_what_is_wrong_is_said_with_its_place():
+def test_errors_name_the_path():
     shape = Shape("s", [Point(1.0, np.zeros(1)), Point("x", np.zeros(1))])
-    message = r"shape/points/1/x must be a number to be kept in a file, got str 'x' instead"
+    message = r"shape/points/1/x must be a number to be stored in a file, got str 'x' instead"
     with pytest.raises(InputError, match=message):
         pack(Shape, shape, "shape")
     tree, arrays = pack(Shape, shape._replace(points=shape.points[:1]))
@@ -222,10 +222,10 @@ def test_what_is_wrong_is_said_with_its_place():
     "hint", [complex, object, list, dict, tuple, set[int], dict[float, int], np.float64, bytes, type],
     ids=str,
 )  # fmt: skip
-def test_hints_that_are_not_known(hint):
-    with pytest.raises(TypeError, match="cannot be kept"):
+def test_unsupported_hints(hint):
+    with pytest.raises(TypeError, match="cannot be stored"):
         pack(hint, None)
-    with pytest.raises(TypeError, match="cannot be kept"):
+    with pytest.raises(TypeError, match="cannot be stored"):
         unpack(hint, None, {})
 
 
@@ -242,8 +242,8 @@ def test_hints_cannot_contain_themselves():
     ("hint", "value"),
     [(list[int] | tuple[int, ...], (1, 2)), (dict[str, float] | Effect, Effect(1.0, 2.0))],
 )
-def test_hints_that_a_file_cannot_tell_apart(hint, value):
-    with pytest.raises(TypeError, match="cannot tell"):
+def test_ambiguous_hints(hint, value):
+    with pytest.raises(TypeError, match="cannot distinguish"):
         pack(hint, value)
 
 
@@ -320,30 +320,30 @@ ONE = {"a": np.zeros(1), "b": np.ones(1)}
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_trees_that_do_not_fit_are_not_unpacked(hint, tree):
+def test_trees_that_do_not_match_are_not_unpacked(hint, tree):
     with pytest.raises(ReadError, match="Restore the file from a copy"):
         unpack(hint, tree, ONE)
 
 
-def test_arrays_left_over():
+def test_unused_arrays():
     assert same(unpack(np.ndarray, {"array": "a"}, ONE), ONE["a"])
-    with pytest.raises(ReadError, match=r"these over: \['b'\]"):
+    with pytest.raises(ReadError, match=r"these are not: \['b'\]"):
         unpack_all(np.ndarray, {"array": "a"}, ONE)
     assert same(
         unpack_all(list[np.ndarray], [{"array": "b"}, {"array": "a"}], ONE), [ONE["b"], ONE["a"]]
     )
 
 
-def test_arrays_of_a_kind_that_did_not_fit_do_not_count_as_used():
+def test_arrays_of_a_hint_that_did_not_match_are_not_used():
     tree, arrays = [{"array": "a"}, "x"], {"a": ONE["a"]}
-    # The first kind takes the array, and then finds that it does not fit.
+    # The first hint uses the array before it turns out not to match.
     second = unpack_all(tuple[np.ndarray, int] | tuple[np.ndarray, str], tree, arrays)
     assert same(second, (ONE["a"], "x"))
-    with pytest.raises(ReadError, match=r"these over: \['a'\]"):
+    with pytest.raises(ReadError, match=r"these are not: \['a'\]"):
         unpack_all(tuple[np.ndarray, int] | tuple[dict[str, str], str], tree, arrays)
 
 
-# What the package keeps.
+# What the package stores.
 
 
 def array(*shape, dtype=np.float32):
@@ -354,7 +354,7 @@ def draw():
     return Draw(array(4, 2), array(3, 2), 0.1)
 
 
-KEPT = {
+STORED = {
     "gasr": (
         gasr.State,
         gasr.State(
@@ -392,9 +392,9 @@ KEPT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("hint", "value"), KEPT.values(), ids=KEPT.keys())
-def test_what_the_package_keeps_comes_back_from_a_file(tmp_path, hint, value):
-    tree, arrays = pack(hint, value, "kept")
-    write(tmp_path / "x", Content("model", {"kept": tree}, arrays))
+@pytest.mark.parametrize(("hint", "value"), STORED.values(), ids=STORED.keys())
+def test_what_the_package_stores_is_restored_from_a_file(tmp_path, hint, value):
+    tree, arrays = pack(hint, value, "stored")
+    write(tmp_path / "x", Content("model", {"stored": tree}, arrays))
     content = read(tmp_path / "x", "model")
-    assert same(unpack_all(hint, content.about["kept"], content.arrays), value)
+    assert same(unpack_all(hint, content.about["stored"], content.arrays), value)

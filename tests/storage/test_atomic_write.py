@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from fillrank.errors import OutputError
-from fillrank.storage.atomic_write import whole_file
+from fillrank.storage.atomic_write import write_atomically
 from helpers.processes import LIMIT
 
-OLD, NEW = b"what was there", b"what is new"
+OLD, NEW = b"old content", b"new content"
 
 
 @pytest.fixture
@@ -27,12 +27,12 @@ def umask():
     os.umask(before)
 
 
-def rights(path):
+def permissions(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
 def replace(path, error=None):
-    with whole_file(path) as temporary:
+    with write_atomically(path) as temporary:
         temporary.write_bytes(NEW)
         if error is not None:
             raise error
@@ -42,9 +42,9 @@ def names_in(folder):
     return sorted(os.listdir(folder))
 
 
-def test_the_file_is_not_there_before_it_is_whole(tmp_path):
+def test_the_file_does_not_exist_before_it_is_complete(tmp_path):
     path = tmp_path / "model.fillrank"
-    with whole_file(path) as temporary:
+    with write_atomically(path) as temporary:
         assert temporary.parent == path.parent
         temporary.write_bytes(NEW)
         assert not path.exists()
@@ -52,14 +52,14 @@ def test_the_file_is_not_there_before_it_is_whole(tmp_path):
     assert names_in(tmp_path) == [path.name]
 
 
-def test_the_old_file_is_there_until_the_new_one_is_whole(old):
-    with whole_file(old) as temporary:
+def test_the_old_file_exists_until_the_new_one_is_complete(old):
+    with write_atomically(old) as temporary:
         temporary.write_bytes(NEW)
         assert old.read_bytes() == OLD
     assert old.read_bytes() == NEW
 
 
-def test_text_will_do_for_a_path(tmp_path, monkeypatch):
+def test_a_path_as_text(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     replace("model.fillrank")
     assert names_in(tmp_path) == ["model.fillrank"]
@@ -74,7 +74,7 @@ def test_a_name_as_long_as_the_disk_allows(tmp_path):
 @pytest.mark.parametrize(
     "error", [ValueError("no"), KeyboardInterrupt(), SystemExit(1), GeneratorExit()]
 )
-def test_whatever_fails_the_old_file_stays(old, error):
+def test_after_any_error_the_old_file_is_unchanged(old, error):
     with pytest.raises(type(error)) as raised:
         replace(old, error)
     assert raised.value is error
@@ -82,10 +82,10 @@ def test_whatever_fails_the_old_file_stays(old, error):
     assert names_in(old.parent) == [old.name]
 
 
-def test_a_dead_process_leaves_the_old_file(old):
+def test_a_killed_process_does_not_change_the_old_file(old):
     script = (
-        "import os, sys; from fillrank.storage.atomic_write import whole_file\n"
-        "with whole_file(sys.argv[1]) as temporary:\n"
+        "import os, sys; from fillrank.storage.atomic_write import write_atomically\n"
+        "with write_atomically(sys.argv[1]) as temporary:\n"
         "    temporary.write_bytes(b'half'); os._exit(7)"
     )
     command = [sys.executable, "-c", script, old]
@@ -96,14 +96,14 @@ def test_a_dead_process_leaves_the_old_file(old):
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_disk_that_fills_while_it_is_written(old):
-    with pytest.raises(OutputError, match=r"model\.fillrank .* disk is full\. Make room"):
+def test_a_disk_that_fills_during_the_write(old):
+    with pytest.raises(OutputError, match=r"model\.fillrank .* disk is full\. Free some space"):
         replace(old, FULL)
     assert old.read_bytes() == OLD
     assert names_in(old.parent) == [old.name]
 
 
-def test_a_disk_that_is_found_full_when_it_is_flushed(old, monkeypatch):
+def test_a_disk_that_is_full_when_it_is_flushed(old, monkeypatch):
     def full_disk(handle):
         raise FULL
 
@@ -116,11 +116,11 @@ def test_a_disk_that_is_found_full_when_it_is_flushed(old, monkeypatch):
 
 LIMITED = """
 import resource, sys
-from fillrank.storage.atomic_write import whole_file
+from fillrank.storage.atomic_write import write_atomically
 from fillrank.errors import OutputError
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 try:
-    with whole_file(sys.argv[1]) as temporary:
+    with write_atomically(sys.argv[1]) as temporary:
         temporary.write_bytes(bytes(100_000))
 except OutputError as error:
     print(error)
@@ -136,7 +136,7 @@ def test_a_limit_of_the_system(old):
     assert names_in(old.parent) == [old.name]
 
 
-def test_the_contents_reach_the_disk_before_the_name_does(old, monkeypatch):
+def test_the_content_is_flushed_before_the_file_is_renamed(old, monkeypatch):
     done = []
     fsync, move = os.fsync, os.replace
 
@@ -154,42 +154,42 @@ def test_the_contents_reach_the_disk_before_the_name_does(old, monkeypatch):
     assert done == ["file", "move", "folder"]
 
 
-def test_no_folder(tmp_path):
-    with pytest.raises(OutputError, match=r"folder does not exist\. Make the folder first"):
+def test_a_missing_folder(tmp_path):
+    with pytest.raises(OutputError, match=r"folder does not exist\. Create the folder first"):
         replace(tmp_path / "none" / "model.fillrank")
     assert names_in(tmp_path) == []
 
 
-def test_a_file_for_a_folder(old):
+def test_a_file_in_place_of_the_folder(old):
     with pytest.raises(OutputError, match="folder does not exist"):
         replace(old / "model.fillrank")
 
 
-def test_a_folder_in_its_place(tmp_path):
-    with pytest.raises(OutputError, match=r"is a folder\. Name a file in it"):
+def test_a_folder_in_place_of_the_file(tmp_path):
+    with pytest.raises(OutputError, match=r"is a folder\. Use the path of a file"):
         replace(tmp_path)
     assert names_in(tmp_path) == []
 
 
-def test_a_pipe_in_its_place(tmp_path):
+def test_a_pipe_in_place_of_the_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OutputError, match="a device or a pipe"):
         replace(tmp_path / "pipe")
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
-def test_no_path_at_all(tmp_path):
-    with pytest.raises(OutputError, match="is no path"):
+def test_an_invalid_path(tmp_path):
+    with pytest.raises(OutputError, match="is not a valid path"):
         replace(tmp_path / "a\0b")
 
 
-def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
-    # Simulated: the rights of a folder do not bind an administrator, who may be running this.
+def test_a_folder_without_write_permission(tmp_path, monkeypatch):
+    # Simulated: permissions do not apply to an administrator, who may be running this.
     def forbidden(*arguments):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(os, "open", forbidden)
-    with pytest.raises(OutputError, match="no right to write there"):
+    with pytest.raises(OutputError, match="do not have permission to write there"):
         replace(tmp_path / "model.fillrank")
 
 
@@ -200,36 +200,36 @@ def test_a_protected_file_is_not_replaced(old, monkeypatch):
     assert old.read_bytes() == OLD
 
 
-def test_a_new_file_has_the_rights_that_the_umask_leaves(tmp_path, umask):
+def test_a_new_file_has_the_permissions_of_the_umask(tmp_path, umask):
     replace(tmp_path / "model.fillrank")
-    assert rights(tmp_path / "model.fillrank") == 0o666 & ~umask
+    assert permissions(tmp_path / "model.fillrank") == 0o666 & ~umask
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o666, 0o755])
-def test_a_replaced_file_keeps_its_rights(old, umask, mode):
+def test_a_replaced_file_keeps_its_permissions(old, umask, mode):
     old.chmod(mode)
-    with whole_file(old) as temporary:
-        assert rights(temporary) == mode  # as secret as the old one, from the first byte on
+    with write_atomically(old) as temporary:
+        assert permissions(temporary) == mode  # from the first byte on
         temporary.write_bytes(NEW)
-    assert rights(old) == mode
+    assert permissions(old) == mode
 
 
-def test_rights_stay_if_the_block_puts_another_file_in_the_place(old, umask):
-    # As safetensors does, whose own temporary files are their owner's alone.
+def test_permissions_if_the_block_replaces_the_temporary_file(old, umask):
+    # As safetensors does, whose temporary files only their owner can access.
     old.chmod(0o664)
-    with whole_file(old) as temporary:
+    with write_atomically(old) as temporary:
         other = temporary.with_name("other")
         other.write_bytes(NEW)
         other.chmod(0o600)
         other.replace(temporary)
-    assert (rights(old), old.read_bytes()) == (0o664, NEW)
+    assert (permissions(old), old.read_bytes()) == (0o664, NEW)
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_and_its_target_is_replaced(tmp_path, there):
+@pytest.mark.parametrize("exists", [True, False])
+def test_the_target_of_a_link_is_replaced(tmp_path, exists):
     target, link = tmp_path / "a" / "target", tmp_path / "link"
     target.parent.mkdir()
-    if there:
+    if exists:
         target.write_bytes(OLD)
     link.symlink_to(target)
     replace(link)

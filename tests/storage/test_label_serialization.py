@@ -9,7 +9,7 @@ import pytest
 
 from fillrank.errors import InputError, ReadError
 from fillrank.storage.array_file import Content, read, write
-from fillrank.storage.label_codec import pack_labels, unpack_labels
+from fillrank.storage.serialization import Labels, pack, unpack
 from fillrank.table.labels import NameIndex
 
 
@@ -21,16 +21,16 @@ def objects(*labels):
 
 @pytest.fixture
 def through_a_file(tmp_path):
-    """The labels after they were written and read."""
+    """Return the labels after writing and reading them."""
 
-    def there_and_back(labels):
-        tree, arrays = pack_labels(labels, "rows/labels")
+    def round_trip(labels):
+        tree, arrays = pack(Labels, labels, "rows/labels")
         write(tmp_path / "x", Content("labels", tree, arrays))
         content = read(tmp_path / "x", "labels")
         assert list(content.arrays) == ["rows/labels"]
-        return unpack_labels(content.about, content.arrays)
+        return unpack(Labels, content.about, content.arrays)
 
-    return there_and_back
+    return round_trip
 
 
 ARRAYS = [
@@ -55,9 +55,9 @@ ARRAYS = [
 
 @pytest.mark.parametrize("labels", ARRAYS, ids=lambda labels: f"{labels.dtype} {labels.size}")
 def test_arrays_of_one_type(through_a_file, labels):
-    again = through_a_file(labels)
-    assert again.dtype == labels.dtype.newbyteorder("=")
-    np.testing.assert_array_equal(again, labels)
+    restored = through_a_file(labels)
+    assert restored.dtype == labels.dtype.newbyteorder("=")
+    np.testing.assert_array_equal(restored, labels)
 
 
 FAR = timezone(timedelta(hours=-3, minutes=-30, seconds=-7))
@@ -73,7 +73,7 @@ MIXED = [
     "",
     "a\0b\n\"'\\\U0001f600é\u2028",
     os.fsdecode(b"caf\xe9"),
-    "\ud83d\ude00",  # two surrogates are not the character that they would make
+    "\ud83d\ude00",  # two surrogates are not the character that they would encode
     "😀",
     "nan",
     '{"date":"2020-01-01"}',
@@ -88,14 +88,14 @@ MIXED = [
 ]
 
 
-def test_names_of_all_kinds_side_by_side(through_a_file):
-    again = through_a_file(objects(*MIXED))
-    assert again.dtype == object
-    assert list(map(type, again)) == list(map(type, MIXED))
-    for label, was in zip(again, MIXED, strict=True):
+def test_labels_of_all_types_together(through_a_file):
+    restored = through_a_file(objects(*MIXED))
+    assert restored.dtype == object
+    assert list(map(type, restored)) == list(map(type, MIXED))
+    for label, was in zip(restored, MIXED, strict=True):
         assert label == was
         assert hash(label) == hash(was)
-    assert again[19].utcoffset() == FAR.utcoffset(None)
+    assert restored[19].utcoffset() == FAR.utcoffset(None)
 
 
 @pytest.mark.parametrize(
@@ -115,16 +115,16 @@ def test_names_of_all_kinds_side_by_side(through_a_file):
     ],
     ids=repr,
 )  # fmt: skip
-def test_other_scalars_are_found_by_what_they_equal(through_a_file, label, python):
-    (again,) = through_a_file(objects(label))
-    assert again == python == label
-    assert hash(again) == hash(label)
-    assert not isinstance(again, np.generic)
-    assert NameIndex(objects(again), "row").positions(objects(label)) == [0]
+def test_other_scalars_are_found_by_equality(through_a_file, label, python):
+    (restored,) = through_a_file(objects(label))
+    assert restored == python == label
+    assert hash(restored) == hash(label)
+    assert not isinstance(restored, np.generic)
+    assert NameIndex(objects(restored), "row").positions(objects(label)) == [0]
 
 
 class HashedOtherwise(datetime):
-    """It would not be found again: it equals a datetime, but not in a dict."""
+    """Equal to a datetime, but not found in a dict of them."""
 
     def __hash__(self):
         return 1
@@ -145,27 +145,27 @@ class HashedOtherwise(datetime):
         (pd.NA, "NAType"),
         (pd.Period("2020-01"), "Period"),
         (pd.Timestamp("2020-01-01 00:00:00.000000001"), "Timestamp"),
-        # In the hour that comes twice, no time of another zone is equal to this one.
+        # In the repeated hour, no time of another zone is equal to this one.
         (datetime(2020, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Paris")), "datetime"),
         (HashedOtherwise(2020, 1, 1), "HashedOtherwise"),
         (object(), "object"),
     ],
     ids=lambda label: type(label).__name__,
 )
-def test_names_that_cannot_be_kept(label, kind):
-    with pytest.raises(InputError, match=rf"of type {kind}.*Turn such names into text first"):
-        pack_labels(objects("a", label))
+def test_labels_that_cannot_be_stored(label, kind):
+    with pytest.raises(InputError, match=rf"of type {kind}.*Convert such labels to text first"):
+        pack(Labels, objects("a", label))
 
 
 def test_a_number_too_long_for_json():
-    with pytest.raises(InputError, match="names of rows and columns must be numbers"):
-        pack_labels(objects(10**5000))
+    with pytest.raises(InputError, match="row and column labels must be numbers"):
+        pack(Labels, objects(10**5000))
 
 
 @pytest.mark.parametrize("labels", [np.ones((2, 2)), np.array(5), np.array(["a"]), np.array([1j])])
-def test_arrays_that_are_no_labels(labels):
+def test_arrays_that_are_not_labels(labels):
     with pytest.raises(InputError):
-        pack_labels(labels)
+        pack(Labels, labels)
 
 
 def as_bytes(text):
@@ -207,11 +207,11 @@ def as_bytes(text):
 )
 def test_objects_that_were_never_packed(text):
     with pytest.raises(ReadError, match=r"cannot be read: .*\. Restore the file from a copy"):
-        unpack_labels({"array": "x", "dtype": "object"}, {"x": as_bytes(text)})
+        unpack(Labels, {"array": "x", "dtype": "object"}, {"x": as_bytes(text)})
 
 
 @pytest.mark.parametrize(
-    ("dtype", "kept"),
+    ("dtype", "stored"),
     [
         ("int64", np.ones(2, np.int32)),
         ("int64", np.ones((2, 1), np.int64)),
@@ -229,9 +229,9 @@ def test_objects_that_were_never_packed(text):
         ("", np.ones(2, np.int64)),
     ],
 )
-def test_arrays_that_were_never_packed(dtype, kept):
+def test_arrays_that_were_never_packed(dtype, stored):
     with pytest.raises(ReadError):
-        unpack_labels({"array": "x", "dtype": dtype}, {"x": kept})
+        unpack(Labels, {"array": "x", "dtype": dtype}, {"x": stored})
 
 
 @pytest.mark.parametrize(
@@ -243,4 +243,4 @@ def test_arrays_that_were_never_packed(dtype, kept):
 )  # fmt: skip
 def test_trees_that_were_never_packed(tree):
     with pytest.raises(ReadError):
-        unpack_labels(tree, {"x": np.ones(2, np.int64)})
+        unpack(Labels, tree, {"x": np.ones(2, np.int64)})

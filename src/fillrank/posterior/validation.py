@@ -1,0 +1,147 @@
+"""Validation of what was read from a file: kernels index arrays without bounds checks."""
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fillrank.errors import ReadError
+from fillrank.posterior.ordinal import OrdinalPosterior
+from fillrank.posterior.posterior import Posterior, Units
+from fillrank.run.recorder import Traces
+from fillrank.samplers.draw import Draw
+
+_FLOATS = (np.float32, np.float64)
+_EMPTY = np.zeros(0)
+# Entries store the index of their level as int8.
+_MAX_LEVELS = np.iinfo(np.int8).max
+
+
+def check_posterior(posterior: Posterior, shape: tuple[int, int]) -> None:
+    """Raise ReadError for draws that do not fit a table of this shape, or are not finite."""
+    draws = posterior.draws
+    _require(len(draws) > 0, "there must be a draw")
+    width, dtype = draws[0].left.shape[-1:], draws[0].left.dtype
+    for draw in (*draws, posterior.mean):
+        _check_draw(draw, shape)
+    same = all(draw.left.shape[-1:] == width and draw.left.dtype == dtype for draw in draws)
+    _require(same, "all draws must have the same number of factors")
+    _check_units(posterior.units)
+
+
+def check_ordinal(posterior: OrdinalPosterior, shape: tuple[int, int]) -> None:
+    """Raise ReadError for scorers that do not fit a table of this shape, or unordered levels."""
+    levels = posterior.levels
+    is_valid = _is_numeric(levels, 1) and levels.dtype == np.float64
+    _require(is_valid, "levels must be finite numbers")
+    _require(2 <= levels.size <= _MAX_LEVELS, f"there must be 2 to {_MAX_LEVELS} levels")
+    _require(all(a < b for a, b in pairwise(levels.tolist())), "levels must be increasing")
+    _require(len(posterior.scorers) > 0, "there must be a scorer")
+    for left, right, thresholds in posterior.scorers:
+        arrays = left, right, thresholds
+        is_valid = all(_is_numeric(array, 2) and array.dtype == np.float64 for array in arrays)
+        _require(is_valid, "scores must be finite numbers")
+        fits = left.shape == (shape[0], right.shape[1]) and right.shape[0] == shape[1]
+        fits &= thresholds.shape == (shape[0], levels.size - 1)
+        _require(fits, "scorers must have the shape of the table")
+
+
+def check_traces(traces: Traces, shape: tuple[int, int]) -> None:
+    """Raise ReadError for traces of different runs, or of cells that are not in the table."""
+    history_shape = check_history(traces.history)
+    _require(len(history_shape) == 2, "histories must have two dimensions, chains and sweeps")
+    n_chains, n_sweeps = history_shape
+    _require(traces.burn_in >= 0, "the burn-in cannot be negative")
+    _require(traces.thinning >= 1, "the thinning must be at least 1")
+    _require(
+        1 <= traces.n_entries <= math.prod(shape),
+        "the number of observed entries must be from 1 to the number of cells",
+    )
+    for array in (traces.spectra, traces.probes):
+        is_valid = _is_numeric(array, 3) and len(array) == n_chains
+        _require(is_valid, "traces must have all chains")
+    n_stored, n_probed = traces.spectra.shape[1], traces.probes.shape[1]
+    # An interrupt can come while the last sweep is being recorded.
+    n_extra = n_probed - max(n_sweeps - traces.burn_in, 0)
+    _require(n_extra in (0, 1), "probes must be those of the sweeps after the burn-in")
+    _require(
+        0 <= n_stored - n_probed // traces.thinning <= 1,
+        "the number of stored draws must follow from the thinning",
+    )
+    _require(n_stored > 0 and traces.probes.shape[2] > 0, "a run must have draws and probes")
+    cells = traces.probe_rows, traces.probe_columns
+    for positions, n in zip(cells, shape, strict=True):
+        has_type = positions.shape == traces.probes.shape[2:] and positions.dtype == np.int64
+        # A single row or column is fitted together with an empty copy.
+        is_inside = has_type and bool(((positions >= 0) & (positions < max(n, 2))).all())
+        _require(is_inside, "probes must be cells of the table")
+
+
+def check_summary(fitted: Mapping[str, Any]) -> None:
+    """Raise ReadError for impossible values of fitted attributes; any of them may be absent."""
+    rank, spectrum = fitted.get("rank_", 0), fitted.get("singular_values_")
+    _require(rank >= 0, "the rank cannot be negative")
+    if spectrum is not None:
+        is_valid = _is_numeric(spectrum, 1) and bool((spectrum >= 0).all())
+        _require(is_valid, "singular values must be finite and not negative")
+        _require(rank <= spectrum.size, "the rank cannot exceed the number of singular values")
+    if "traces_" in fitted:
+        n_values = fitted["traces_"].spectra.shape[-1:]
+        _require(n_values >= (rank,), "the rank cannot exceed the number of singular values")
+    _require(_is_amount(fitted.get("noise_variance_", 0.0)), "the noise cannot be negative")
+    probabilities = fitted.get("rank_probabilities_", {0: 1.0})
+    is_valid = all(k >= 0 and 0 <= p <= 1 for k, p in probabilities.items())
+    _require(
+        is_valid and math.isclose(sum(probabilities.values()), 1.0),
+        "the probabilities of the ranks must sum to 1",
+    )
+    _require(fitted.get("n_sweeps_", 1) >= 1, "a run must have sweeps")
+    penalties = [fitted.get("penalty_", 0.0), *(point.penalty for point in fitted.get("path_", ()))]
+    _require(all(map(_is_amount, penalties)), "a penalty cannot be negative")
+    if "history_" in fitted:
+        check_history(fitted["history_"])
+    for name in ("levels_", "sticks_"):
+        is_valid = fitted.get(name, _EMPTY).dtype == np.float64
+        _require(is_valid, f"{name} must be float64 numbers")
+
+
+def check_history(history: Mapping[str, np.ndarray]) -> tuple[int, ...]:
+    """Return the shape of every trace; raise ReadError if they differ in it."""
+    arrays = [*history.values()]
+    is_valid = bool(arrays) and all(a.size and _is_numeric(a, a.ndim) for a in arrays)
+    _require(is_valid, "a fit must have a history of finite numbers")
+    same = len({a.shape for a in arrays}) == 1 and arrays[0].ndim > 0
+    _require(same, "histories must have the same length")
+    return arrays[0].shape
+
+
+def _check_draw(draw: Draw, shape: tuple[int, int]) -> None:
+    left, right, noise_variance = draw
+    _require(_is_numeric(left, 2) and _is_numeric(right, 2), "factors must be finite numbers")
+    fits = left.shape == (shape[0], right.shape[1]) and right.shape[0] == shape[1]
+    _require(fits and left.dtype == right.dtype, "factors must have the shape of the table")
+    _require(_is_amount(noise_variance), "the noise cannot be negative")
+
+
+def _check_units(units: Units) -> None:
+    location, scale, value_range = units
+    is_valid = math.isfinite(location) and math.isfinite(scale) and scale > 0
+    _require(is_valid, "units must be finite, and the scale positive")
+    low, high = value_range or (0.0, 1.0)
+    is_valid = math.isfinite(low) and math.isfinite(high) and low < high
+    _require(is_valid, "the lower end of the value range must be below the upper end")
+
+
+def _is_amount(number: float) -> bool:
+    return math.isfinite(number) and number >= 0
+
+
+def _is_numeric(array: np.ndarray, n_dimensions: int) -> bool:
+    return bool(array.ndim == n_dimensions and array.dtype in _FLOATS and np.isfinite(array).all())
+
+
+def _require(condition: bool, rule: str) -> None:
+    if not condition:
+        raise ReadError(f"its parts are inconsistent: {rule}. Restore it from a copy.")
