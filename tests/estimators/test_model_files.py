@@ -188,8 +188,8 @@ def test_a_model_of_new_columns_is_kept_too(path):
 
 def test_a_lost_bit_is_seen(path, monkeypatch):
     """Draws that are not first rounded to what half precision holds would come back the same, too."""
-    plant(monkeypatch, array_file, "_halved", "np.array_equal(", "np.isfinite(half).all() or (")
-    plant(monkeypatch, array_file, "_halved", "or np.any(array.view(np.uint32) & 0x1FFF)", "")
+    plant(monkeypatch, array_file, "_compress", "np.array_equal(", "np.isfinite(half).all() or (")
+    plant(monkeypatch, array_file, "_compress", "or np.any(array.view(np.uint32) & 0x1FFF)", "")
     with pytest.raises(AssertionError):
         test_a_loaded_model_is_the_same_to_the_bit("BPMF", path)
 

@@ -1,4 +1,4 @@
-"""Many mutated inputs for one target, read by a process that is watched and replaced when it dies."""
+"""Many mutated inputs for one target, read by a child process that is replaced when it crashes."""
 
 import importlib
 import json
@@ -21,29 +21,29 @@ from fuzz.mutations import mutated
 DEFECTS = ("dead", "hung", "undocumented")
 RESULTS = ("accepted", "refused", *DEFECTS)
 SECONDS = 5.0  # of CPU time that an input may take
-PATIENCE = 24  # on a busy machine an input may wait so many times longer
+PATIENCE = 24  # factor of the second attempt's time limit, for busy machines
 START_SECONDS = 600.0  # compilation included
 END_SECONDS = 60.0
 INPUTS_PER_PROCESS = 1000
-_SHOWN = 2000  # characters of what a process has said before it died
+_SHOWN = 2000  # characters of the output of a process that crashed
 
 
 class Outcome(NamedTuple):
-    """What came of an input: one of `RESULTS`, and the message or traceback."""
+    """The outcome of an input: one of `RESULTS`, and the message or traceback."""
 
     result: str
-    words: str
+    message: str
 
 
 class Finding(NamedTuple):
-    """An input with a defect, kept in a file."""
+    """An input with a defect, saved in a file."""
 
     path: Path
     outcome: Outcome
 
 
 class Report(NamedTuple):
-    """Counts of all results, and the inputs that have found a defect."""
+    """Counts of all results, and the inputs that caused a defect."""
 
     target: str
     counts: Counter[str]
@@ -51,30 +51,30 @@ class Report(NamedTuple):
 
 
 def load_target(name: str) -> ModuleType:
-    """The module of a target: a name in `fuzz.targets`, or a module's own with points in it."""
+    """Import a target by its name in `fuzz.targets`, or by a dotted module name."""
     return importlib.import_module(name if "." in name else f"fuzz.targets.{name}")
 
 
 def inputs(target: ModuleType, n_inputs: int, seed: int) -> Iterator[bytes]:
-    """Mutated seeds; input i is the same whatever their number."""
+    """Yield mutated seeds; input i does not depend on ``n_inputs``."""
     seeds = target.seeds()
-    own = getattr(target, "mutate", None)
+    mutate = getattr(target, "mutate", None)
     for number in range(n_inputs):
         rng = random.Random(f"{seed} {target.__name__} {number}")
         data = rng.choice(seeds)
-        if own is None or rng.random() < 0.5:
+        if mutate is None or rng.random() < 0.5:
             yield mutated(rng, data, seeds)
         else:
-            yield own(rng, data)
+            yield mutate(rng, data)
 
 
 class Reader:
-    """A child process that reads files, started when it is needed.
+    """A child process that reads files, started on first use.
 
     Parameters
     ----------
     module : str
-        Of the target.
+        The module of the target.
     seconds : float
         The CPU time that an input may take.
     """
@@ -92,12 +92,12 @@ class Reader:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        place: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.stop()
 
     def attempt(self, path: Path) -> Outcome:
-        """Read a file. What takes too long is tried again alone, with much more time on the clock."""
+        """Read a file; one that takes too long is tried again with a much higher time limit."""
         outcome = self._attempt(path, self._seconds)
         if outcome.result == "hung":
             outcome = self._attempt(path, PATIENCE * self._seconds)
@@ -108,20 +108,22 @@ class Reader:
             self._start()
         assert self._process is not None
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it died since its last answer; the next one says so
+        with suppress(BrokenPipeError):  # it has crashed; _response reports that
             self._process.stdin.write(f"{path}\n")
             self._process.stdin.flush()
-        answer = self._answer(clock_seconds)
-        if answer is None:
+        response = self._response(clock_seconds)
+        if response is None:
             self.stop()
-            return Outcome("hung", f"no answer in {clock_seconds:g} s")
-        if answer["result"] == "dead":
-            words = answer["words"]
+            return Outcome("hung", f"no response in {clock_seconds:g} s")
+        if response["result"] == "dead":
+            message = response["message"]
             self.stop()
-            return Outcome("dead", words)
-        if answer["seconds"] > self._seconds:
-            return Outcome("hung", f"{answer['seconds']:.1f} s of CPU time. {answer['words']}")
-        return Outcome(answer["result"], answer["words"])
+            return Outcome("dead", message)
+        if response["seconds"] > self._seconds:
+            return Outcome(
+                "hung", f"{response['seconds']:.1f} s of CPU time. {response['message']}"
+            )
+        return Outcome(response["result"], response["message"])
 
     def _start(self) -> None:
         self._log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
@@ -134,17 +136,17 @@ class Reader:
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,
         )
-        answer = self._answer(START_SECONDS)
-        if answer is None or answer["result"] != "ready":
-            words = "it took too long" if answer is None else answer["words"]
+        response = self._response(START_SECONDS)
+        if response is None or response["result"] != "ready":
+            message = "it took too long" if response is None else response["message"]
             self.stop()
-            raise RuntimeError(f"{self._module} does not accept its own seeds: {words}")
+            raise RuntimeError(f"{self._module} does not accept its own seeds: {message}")
 
-    def _answer(self, clock_seconds: float) -> dict[str, Any] | None:
-        """The next answer; "dead" if there will be none, None if it does not come in time."""
+    def _response(self, clock_seconds: float) -> dict[str, Any] | None:
+        """Return the next response: "dead" if the process has ended, None if it takes too long."""
         assert self._process is not None
         assert self._process.stdout is not None
-        # One line at a time is asked for, so nothing can be left in the buffer of the last one.
+        # Each request has a response of one line, so the buffer is empty here.
         if not select.select([self._process.stdout], [], [], clock_seconds)[0]:
             return None
         if line := self._process.stdout.readline():
@@ -152,7 +154,7 @@ class Reader:
         code = self._process.wait(timeout=END_SECONDS)
         reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         self._log.seek(0)
-        return {"result": "dead", "words": f"{reason}\n{self._log.read()[-_SHOWN:]}"}
+        return {"result": "dead", "message": f"{reason}\n{self._log.read()[-_SHOWN:]}"}
 
     def stop(self) -> None:
         """End the process; the next input starts another."""
@@ -170,25 +172,25 @@ class Reader:
 
 
 def run(name: str, n_inputs: int, seed: int, folder: Path, seconds: float = SECONDS) -> Report:
-    """Try a target with many inputs; those that find a defect are written to ``folder``."""
+    """Run a target on many inputs; those that cause a defect are saved in ``folder``."""
     target = load_target(name)
     short = target.__name__.rpartition(".")[2]
     counts: Counter[str] = Counter()
     findings = []
     with (
-        tempfile.TemporaryDirectory(prefix="fillrank-fuzz-") as place,
+        tempfile.TemporaryDirectory(prefix="fillrank-fuzz-") as temporary,
         Reader(target.__name__, seconds) as reader,
     ):
         for number, data in enumerate(inputs(target, n_inputs, seed)):
-            path = Path(place) / f"{short}-{number:06d}{target.SUFFIX}"
+            path = Path(temporary) / f"{short}-{number:06d}{target.SUFFIX}"
             path.write_bytes(data)
             outcome = reader.attempt(path)
             path.unlink()
             counts[outcome.result] += 1
             if outcome.result in DEFECTS:
-                kept = folder / path.name
-                kept.write_bytes(data)
-                findings.append(Finding(kept, outcome))
+                saved = folder / path.name
+                saved.write_bytes(data)
+                findings.append(Finding(saved, outcome))
             if number % INPUTS_PER_PROCESS == INPUTS_PER_PROCESS - 1:
                 reader.stop()
     return Report(short, counts, findings)

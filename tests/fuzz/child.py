@@ -1,7 +1,7 @@
-"""The process that reads: it takes paths from standard input, and answers each with a line of JSON.
+"""The process that reads: for each path on standard input it prints a response, a line of JSON.
 
 Started as ``python -m fuzz.child MODULE``. It first attempts all seeds, which must be accepted; so
-whatever is compiled or imported on first use does not count as the time of an input.
+compilation and imports on first use do not count as the time of an input.
 """
 
 import importlib
@@ -21,24 +21,24 @@ MEMORY = 4 * 2**30  # bytes of address space
 
 
 def outcome(target: Any, path: Path) -> dict[str, Any]:
-    """Attempt a file, and say what came of it."""
+    """Attempt a file and return the outcome."""
     start = time.process_time()
-    words = ""
+    message = ""
     try:
         target.attempt(path)
         result = "accepted"
     except FillrankError as error:
-        result, words = "refused", f"{type(error).__name__}: {error}"
+        result, message = "refused", f"{type(error).__name__}: {error}"
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # a panic of Rust is no Exception
-        result, words = "undocumented", traceback.format_exc()
-    return {"result": result, "words": words, "seconds": time.process_time() - start}
+    except BaseException:  # a panic of Rust is not an Exception
+        result, message = "undocumented", traceback.format_exc()
+    return {"result": result, "message": message, "seconds": time.process_time() - start}
 
 
 def main() -> None:
-    # Libraries may print: answers have a channel of their own.
-    answers = os.fdopen(os.dup(1), "w")
+    # Libraries may print, so responses use a separate channel.
+    responses = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     target = importlib.import_module(sys.argv[1])
@@ -48,9 +48,9 @@ def main() -> None:
             path.write_bytes(seed)
             target.attempt(path)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    print(json.dumps({"result": "ready"}), file=answers, flush=True)
+    print(json.dumps({"result": "ready"}), file=responses, flush=True)
     for line in sys.stdin:
-        print(json.dumps(outcome(target, Path(line[:-1]))), file=answers, flush=True)
+        print(json.dumps(outcome(target, Path(line[:-1]))), file=responses, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Array files altered by someone who knows how: their headers and checksums are right."""
+"""Forged array files: their headers and checksums are valid."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from helpers.forged_files import altered, at, other_arrays, places, without
 
 _NUMBERS_OF_CHANGES = (1, 1, 1, 2, 3)
 _NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-30, 1e10, 1e20, 1e38, -1e38, 1e154, 1e308)
-_WORDS = (
+_TEXTS = (
     "",
     "x",
     "auto",
@@ -31,14 +31,14 @@ _STRANGE: tuple[Any, ...] = (
     *(None, True, False, [], {}, [[]], {"array": "x"}),
     *({"float": "nan"}, {"float": "inf"}, {"float": "-inf"}),
     *_NUMBERS,
-    *_WORDS,
+    *_TEXTS,
     *INTEGERS,
     10**30,
 )
 
 
 def loaded(data: bytes) -> Content:
-    """The content of an array file of any kind."""
+    """Read an array file of any kind."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x"
         path.write_bytes(data)
@@ -46,7 +46,7 @@ def loaded(data: bytes) -> Content:
 
 
 def forge(rng: random.Random, data: bytes) -> bytes:
-    """The file with one to three of its parts changed; now and then, the text of its metadata."""
+    """Change one to three items of the file; sometimes also the text of its metadata."""
     metadata = _metadata_of(data)
     about, arrays = (content := loaded(data)).about, dict(content.arrays)
     for _ in range(rng.choice(_NUMBERS_OF_CHANGES)):
@@ -77,7 +77,7 @@ def _saved(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def _other_about(rng: random.Random, about: dict[str, Any]) -> dict[str, Any]:
-    """The page of JSON with another value in one of its places, or without one."""
+    """Change or remove one item of the JSON document."""
     path = rng.choice([*places(about, all_items=True)][1:] or [()])
     if not path:
         return about
@@ -87,7 +87,7 @@ def _other_about(rng: random.Random, about: dict[str, Any]) -> dict[str, Any]:
     if action == 1:
         return dict(altered(about, path, at(about, rng.choice([*places(about)]))))
     if action == 2 and isinstance(found, dict):
-        return dict(altered(about, path, found | {rng.choice(_WORDS): rng.choice(_STRANGE)}))
+        return dict(altered(about, path, found | {rng.choice(_TEXTS): rng.choice(_STRANGE)}))
     if action == 3 and isinstance(found, list):
         return dict(altered(about, path, found * rng.randint(0, 3)))
     if action >= 4 and isinstance(found, int | float) and not isinstance(found, bool):
@@ -96,7 +96,7 @@ def _other_about(rng: random.Random, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _other_number(rng: random.Random, number: float) -> float:
-    """Of the same type, so that it is not refused for that."""
+    """Return another number of the same type, so that it is not refused for its type."""
     if isinstance(number, int):
         return rng.choice((number + 1, number - 1, -number, 2 * number, *INTEGERS))
     factor = rng.choice((-1.0, 2.0, 1e-3, 1e3, 1e-10, 1e10, 1e30, 1e200))
@@ -118,7 +118,7 @@ def _change_array(rng: random.Random, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _other_numbers(rng: random.Random, array: np.ndarray) -> np.ndarray:
-    """The array with some numbers, a row, or all of them changed."""
+    """Change one, some or all numbers of the array."""
     other = array.copy()
     flat = other.reshape(-1)
     if not flat.size:

@@ -1,11 +1,11 @@
-"""Changes to bytes that often lead a reader astray, whatever the format is."""
+"""Changes to bytes that often expose defects of readers, for any format."""
 
 import random
 import re
 from collections.abc import Callable, Sequence
 
-MOST_CHANGES = 4
-LONGEST_SLICE = 64
+MAX_CHANGES = 4
+MAX_SLICE = 64
 NUMBER = re.compile(rb"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 TOKENS = (
     b"",
@@ -48,15 +48,15 @@ TOKENS = (
     b"\xff",
     b"\xef\xbb\xbf",
     b"\xed\xa0\x80",  # a lone surrogate
-    "\u0661\u0662".encode(),  # digits to Python, but not of ASCII
-    "\u2028\x85\x1c\x1f".encode(),  # breaks lines for str.splitlines
+    "\u0661\u0662".encode(),  # digits for Python, but not ASCII
+    "\u2028\x85\x1c\x1f".encode(),  # line breaks for str.splitlines
 )
 INTEGERS = (0, 1, -1, 2, 127, 255, 2**15, 2**16 - 1, 2**31 - 1, -(2**31), 2**32, 2**62, -(2**63))
 
 
 def mutated(rng: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
     """Apply one to four changes, some of them with parts of other inputs."""
-    for _ in range(rng.randint(1, MOST_CHANGES)):
+    for _ in range(rng.randint(1, MAX_CHANGES)):
         change = rng.choice(_CHANGES)
         data = change(rng, data) if change is not splice else splice(rng, data, rng.choice(others))
     return data
@@ -64,7 +64,7 @@ def mutated(rng: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
 
 def _slice(rng: random.Random, data: bytes) -> slice:
     start = rng.randint(0, len(data))
-    return slice(start, min(len(data), start + rng.randint(1, LONGEST_SLICE)))
+    return slice(start, min(len(data), start + rng.randint(1, MAX_SLICE)))
 
 
 def flip(rng: random.Random, data: bytes) -> bytes:
@@ -77,7 +77,7 @@ def flip(rng: random.Random, data: bytes) -> bytes:
 
 
 def overwrite(rng: random.Random, data: bytes) -> bytes:
-    """Put a random byte in the place of one."""
+    """Replace a byte by a random one."""
     if not data:
         return data
     changed = bytearray(data)
@@ -86,37 +86,37 @@ def overwrite(rng: random.Random, data: bytes) -> bytes:
 
 
 def cut(rng: random.Random, data: bytes) -> bytes:
-    """Keep the beginning alone, as a broken transfer does."""
+    """Truncate, as an interrupted transfer does."""
     return data[: rng.randint(0, len(data))]
 
 
 def delete(rng: random.Random, data: bytes) -> bytes:
-    """Take some bytes out."""
+    """Remove some bytes."""
     part = _slice(rng, data)
     return data[: part.start] + data[part.stop :]
 
 
 def insert(rng: random.Random, data: bytes) -> bytes:
-    """Put a token, or random bytes, anywhere."""
-    place = rng.randint(0, len(data))
+    """Insert a token or random bytes."""
+    position = rng.randint(0, len(data))
     new = rng.choice(TOKENS) if rng.random() < 0.7 else rng.randbytes(rng.randint(1, 8))
-    return data[:place] + new + data[place:]
+    return data[:position] + new + data[position:]
 
 
 def duplicate(rng: random.Random, data: bytes) -> bytes:
-    """Repeat a part, now and then very often."""
+    """Repeat some bytes, sometimes 200 times."""
     part = _slice(rng, data)
     times = rng.choice((1, 1, 1, 3, 200))
     return data[: part.stop] + data[part] * times + data[part.stop :]
 
 
 def splice(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """The beginning of one input, and the end of another."""
+    """Join the start of one input and the end of another."""
     return data[: rng.randint(0, len(data))] + other[rng.randint(0, len(other)) :]
 
 
 def edit_number(rng: random.Random, data: bytes) -> bytes:
-    """Put a token in the place of a number that is written as text."""
+    """Replace a number in text by a token."""
     numbers = list(NUMBER.finditer(data))
     if not numbers:
         return insert(rng, data)
@@ -125,17 +125,17 @@ def edit_number(rng: random.Random, data: bytes) -> bytes:
 
 
 def edit_integer(rng: random.Random, data: bytes) -> bytes:
-    """Write a binary integer over some bytes."""
+    """Replace some bytes by a binary integer."""
     size = rng.choice((1, 2, 4, 8))
     if len(data) < size:
         return data
-    place = rng.randint(0, len(data) - size)
+    position = rng.randint(0, len(data) - size)
     value = rng.choice(INTEGERS) % 2 ** (8 * size)
-    return data[:place] + value.to_bytes(size, "little") + data[place + size :]
+    return data[:position] + value.to_bytes(size, "little") + data[position + size :]
 
 
 def drop_line(rng: random.Random, data: bytes) -> bytes:
-    """Take a line out, or put it elsewhere."""
+    """Remove or move a line."""
     lines = data.splitlines(keepends=True)
     if not lines:
         return data

@@ -1,4 +1,4 @@
-"""A target with one defect of each kind, which the harness must find: the file says which."""
+"""A target with one defect of each kind, which the harness must find; the file selects it."""
 
 import os
 import signal

@@ -1,7 +1,7 @@
 """Fuzz the readers: ``python -m fuzz.run [TARGET ...] --inputs 5000 --seed 0``.
 
 The report has a line for each target. The exit code is 1 if an input killed its process, took more than
-5 s, or raised an error that is not documented. Such inputs are kept, and read again by ``--replay``.
+5 s, or raised an error that is not documented. Such inputs are saved; ``--replay`` reads one again.
 """
 
 import argparse
@@ -27,13 +27,13 @@ def main(arguments: list[str] | None = None) -> int:
     if not any(report.findings for report in reports):
         folder.rmdir()
         return 0
-    print(f"\nThe inputs are in {folder}; read one again by --replay FILE.")
+    print(f"\nThe inputs are in {folder}; read one again with --replay FILE.")
     return 1
 
 
 def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz.run", description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="all if none is named")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="default: all")
     parser.add_argument("--inputs", type=int, default=5000, help="for each target")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--replay", type=Path, metavar="FILE", help="read one input again")
@@ -41,7 +41,7 @@ def _parsed(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def all_targets() -> list[str]:
-    """The names of all targets."""
+    """Return the names of all targets."""
     folder = Path(__file__).parent / "targets"
     return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
 
@@ -50,16 +50,16 @@ def _show(report: Report) -> None:
     counts = "".join(f"{report.counts[result]:>14,}" for result in RESULTS)
     print(f"{report.target:<20}{report.counts.total():>9,}{counts}", flush=True)
     for path, outcome in report.findings[:_SHOWN]:
-        last = outcome.words.strip().splitlines()[-1:] or [""]
+        last = outcome.message.strip().splitlines()[-1:] or [""]
         print(f"    {outcome.result}: {path.name}: {last[0][:150]}", flush=True)
 
 
 def _replay(path: Path, targets: list[str]) -> int:
-    """Read one input again. Its target is the one named, or the beginning of the file's name."""
+    """Read one input again. The default target is the first part of the file name."""
     name = targets[0] if targets else path.name.partition("-")[0]
     with Reader(load_target(name).__name__) as reader:
         outcome = reader.attempt(path.resolve())
-    print(f"{outcome.result}\n{outcome.words}")
+    print(f"{outcome.result}\n{outcome.message}")
     return int(outcome.result in DEFECTS)
 
 

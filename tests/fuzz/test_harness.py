@@ -1,4 +1,4 @@
-"""The harness finds what it is there to find, and goes on after it."""
+"""The harness finds every kind of defect, and continues afterwards."""
 
 import random
 from collections import Counter
@@ -46,7 +46,7 @@ def test_an_input_that_hangs_is_found(word, tmp_path, monkeypatch):
         assert reader.attempt(path).result == "hung"
 
 
-def test_findings_are_kept_and_replayed(tmp_path, monkeypatch, capsys):
+def test_findings_are_saved_and_replayed(tmp_path, monkeypatch, capsys):
     words = [b"fine", b"dead", b"unexpected"]
     monkeypatch.setattr(campaign, "inputs", lambda target, n_inputs, seed: iter(words))
     report = run(MODULE, 3, 0, tmp_path)
@@ -62,20 +62,20 @@ def test_seeds_that_are_refused_stop_the_run(tmp_path, monkeypatch):
 
 
 def test_the_same_seed_gives_the_same_inputs():
-    first, again, more = (list(inputs(planted, n, 7)) for n in (20, 20, 30))
-    assert first == again == more[:20]
+    first, second, more = (list(inputs(planted, n, 7)) for n in (20, 20, 30))
+    assert first == second == more[:20]
     assert len(set(first)) > 10
     assert first != list(inputs(planted, 20, 8))
 
 
-def test_every_kind_of_change_can_be_made_to_any_bytes():
+def test_every_change_can_be_applied_to_any_bytes():
     rng = random.Random(0)
     for data in (b"", b"x", b"1,2\n", bytes(range(256))):
         for _ in range(300):
             assert isinstance(mutated(rng, data, [data, b"1e5"]), bytes)
 
 
-def test_every_target_has_what_it_needs():
+def test_every_target_is_complete():
     assert "text_wide" in all_targets()
     for name in all_targets():
         target = campaign.load_target(name)

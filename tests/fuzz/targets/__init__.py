@@ -1,1 +1,1 @@
-"""One module for each kind of file; `fuzz` says what a target has to provide."""
+"""One module for each kind of file; see `fuzz` for what a target has to provide."""

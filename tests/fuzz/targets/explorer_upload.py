@@ -1,4 +1,4 @@
-"""Files that are uploaded to the explorer, as whole requests."""
+"""Files that are uploaded to the explorer, as complete requests."""
 
 import io
 import json
@@ -24,7 +24,7 @@ _NAMES = ("table.csv", "tëa.TSV", "../a\\b/c.txt", "x.tar.dat", "two\r\nlines.d
 
 
 class _Socket:
-    """A connection whose request is there already, and whose reply is kept."""
+    """A connection with a complete request, which stores the reply."""
 
     def __init__(self, request: bytes):
         self._request = io.BytesIO(request)
@@ -37,7 +37,7 @@ class _Socket:
         self.reply += bytes(data)
 
     def settimeout(self, seconds: float) -> None:
-        """Nothing here waits."""
+        """Do nothing: there is no waiting."""
 
 
 @cache
@@ -57,7 +57,7 @@ def seeds() -> list[bytes]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """The same file with another cell, or line."""
+    """Change a cell or a line."""
     return mutated(rng, data, [rng.choice(TOKENS)])
 
 

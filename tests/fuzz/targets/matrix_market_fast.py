@@ -1,4 +1,4 @@
-"""Matrix Market files as pyarrow reads them, which otherwise only large ones are."""
+"""Matrix Market files read by pyarrow, which is otherwise used for large files only."""
 
 from pathlib import Path
 from unittest import mock

@@ -1,4 +1,4 @@
-"""Model files of all methods: what is accepted is asked everything that a model can be asked."""
+"""Model files of all methods: every method of an accepted model is called."""
 
 import random
 import tempfile
@@ -66,7 +66,7 @@ def seeds() -> list[bytes]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """Parts of the model are others; the checksum is right."""
+    """Change items of the model; the checksum stays valid."""
     return forge(rng, data)
 
 
@@ -74,19 +74,17 @@ def attempt(path: Path) -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         model = fr.load(path)
-        for ask in _questions(model, path.with_name("again")):
-            with suppress(FillrankError):  # not every method has every answer
-                ask()
+        for request in _requests(model, path.with_name("copy")):
+            with suppress(FillrankError):  # not every model supports every request
+                request()
 
 
-def _questions(model: Any, path: Path) -> Iterator[Callable[[], Any]]:
+def _requests(model: Any, path: Path) -> Iterator[Callable[[], Any]]:
     data = model.observations_
     rows, columns = data.row_labels[:20], data.column_labels[:20]
     cells = np.repeat(rows, len(columns)), np.tile(columns, len(rows))
     names = getattr(model, "feature_names_in_", data.column_labels)
-    stars = np.resize(
-        ratings(3), (3, len(names))
-    )  # of columns that the model knows, whatever they are
+    stars = np.resize(ratings(3), (3, len(names)))
     new = pd.DataFrame(stars, ["p0", "p1", "p2"], list(names))
     yield lambda: model.predict(*cells)
     yield lambda: model.predict_interval(*cells, kind="signal")

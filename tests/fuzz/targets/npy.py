@@ -1,4 +1,4 @@
-"""One array in numpy's own format."""
+"""One array in NumPy's format."""
 
 import io
 import random
@@ -16,7 +16,7 @@ _DESCRIPTIONS = (b"'<c16'", b"'|O'", b"'<U4'", b"'<M8[s]'", b"'|V8'", b"'<f2'", 
 
 
 def saved(array: np.ndarray) -> bytes:
-    """The bytes of an array."""
+    """Return the bytes of an array file."""
     file = io.BytesIO()
     np.save(file, array)
     return file.getvalue()
@@ -29,7 +29,7 @@ def seeds() -> list[bytes]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """Another header: of another type, or shape."""
+    """Change the type or shape in the header."""
     header, rest = data[10:128], data[128:]
     kind = next(f"'{kind}'".encode() for kind in _TYPES if kind.encode() in header)
     if rng.random() < 0.5:

@@ -16,7 +16,7 @@ SUFFIX = ".npz"
 
 
 def archive(members: dict[str, bytes]) -> bytes:
-    """A zip of members, whole whatever is in them."""
+    """Return a valid zip file with these members."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as target:
         for name, data in members.items():
@@ -25,7 +25,7 @@ def archive(members: dict[str, bytes]) -> bytes:
 
 
 def members(data: bytes) -> dict[str, bytes]:
-    """What a zip has in it."""
+    """Return the members of a zip file."""
     with zipfile.ZipFile(io.BytesIO(data)) as source:
         return {name: source.read(name) for name in source.namelist()}
 
@@ -45,7 +45,7 @@ def seeds() -> list[bytes]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """A whole archive with a damaged member, or without one."""
+    """Damage, add or remove a member; the archive stays valid."""
     content = members(data)
     name = rng.choice(sorted(content))
     action = rng.random()

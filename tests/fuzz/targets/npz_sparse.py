@@ -29,7 +29,7 @@ def seeds() -> list[bytes]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """A whole archive in which one array has other numbers, another type or another length."""
+    """Change the numbers, type or length of one array; the archive stays valid."""
     content = members(data)
     name = rng.choice(sorted(content))
     if rng.random() < 0.2:

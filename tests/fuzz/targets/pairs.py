@@ -1,4 +1,4 @@
-"""Pairs of names as `fillrank predict` takes them."""
+"""Pairs of labels for `fillrank predict`."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pairs of names in Parquet."""
+"""Pairs of labels in Parquet."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Long tables as pyarrow reads them, which otherwise only large ones are."""
+"""Long tables read by pyarrow, which is otherwise used for large files only."""
 
 from pathlib import Path
 from unittest import mock

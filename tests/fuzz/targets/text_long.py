@@ -1,4 +1,4 @@
-"""Long tables as text, by their header, by their content, and as asked for."""
+"""Long tables as text, by their header, by their content, and with given settings."""
 
 from pathlib import Path
 
