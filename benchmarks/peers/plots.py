@@ -7,7 +7,7 @@ from matplotlib.patheffects import withStroke
 from methods import METHODS, OURS
 from results import iteration_ratios, middle, over_rounds, per_iteration
 
-from fillrank.report.style import ACCENT, MUTED, REFERENCE, plain
+from fillrank.report.style import ACCENT, MUTED, REFERENCE, finish_axes
 
 # Worse than this is shown as a line that comes from above.
 _WORST = 0.90
@@ -39,7 +39,7 @@ def save_curves(rounds, path):
     ax.axhline(TARGET, **REFERENCE)
     start = ax.get_xlim()[0]
     ax.annotate(f" {TARGET:g}", (start, TARGET + 0.0006), color=ACCENT, fontsize="small")
-    plain(ax, "Test RMSE over the time of the fit", "seconds, from its start", "test RMSE")
+    finish_axes(ax, "Test RMSE over the time of the fit", "seconds, from its start", "test RMSE")
     _name_lines(ax, rounds[0])
     figure.savefig(path)
 
@@ -90,7 +90,7 @@ def save_bars(rounds, path):
         ax.annotate(f"{middles[place]:,.0f} ms, {ratio:.1f}x", (end, place), va="center")
     ax.invert_yaxis()
     ax.set_xlim(0, 1.25 * (middles + spread[1]).max())
-    plain(ax, "One iteration, and its ratio over a sweep of GASR", "milliseconds", "")
+    finish_axes(ax, "One iteration, and its ratio over a sweep of GASR", "milliseconds", "")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     figure.savefig(path)

@@ -1,10 +1,19 @@
-"""A page as a browser would understand it: its tags with attributes, and the text of its sections."""
+"""A page as a browser parses it: its tags with attributes, and the text of its sections."""
 
 import base64
 import re
 from html.parser import HTMLParser
 
-SECTIONS = ["summary", "table", "factors", "convergence", "held-out", "certainty", "maps", "again"]
+SECTIONS = [
+    "summary",
+    "table",
+    "factors",
+    "convergence",
+    "held-out",
+    "certainty",
+    "maps",
+    "reproduce",
+]
 _EMPTY = {"meta", "img"}
 # fmt: off
 _ALLOWED = {
@@ -20,7 +29,7 @@ _POLICY = (
 
 
 class Page(HTMLParser):
-    """What is in a page; ``text`` is by section, and that of styles is left out."""
+    """The contents of a page; ``text`` is by section, without styles."""
 
     def __init__(self, html):
         super().__init__(convert_charrefs=True)
@@ -40,9 +49,9 @@ class Page(HTMLParser):
             self.images.setdefault(self.sections[-1], []).append(attrs)
         if tag not in _EMPTY:
             self.open.append(tag)
-        self._judge(tag, attrs)
+        self._check(tag, attrs)
 
-    def _judge(self, tag, attrs):
+    def _check(self, tag, attrs):
         if tag not in _ALLOWED:
             self.faults.append(f"tag {tag}")
         for name, value in attrs.items():
@@ -55,7 +64,7 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         if not self.open or self.open.pop() != tag:
-            self.faults.append(f"</{tag}> where it should not be")
+            self.faults.append(f"unexpected </{tag}>")
 
     def handle_data(self, data):
         if "style" not in self.open and self.sections:
@@ -66,12 +75,12 @@ class Page(HTMLParser):
         self.faults.append(f"comment {data}")
 
     def policy(self):
-        """Whether the browser is told to load nothing, before anything could be loaded."""
-        places = [k for k, (_, attrs) in enumerate(self.tags) if "http-equiv" in attrs]
+        """Whether the policy forbids loading anything, before anything could be loaded."""
+        positions = [k for k, (_, attrs) in enumerate(self.tags) if "http-equiv" in attrs]
         return (
-            len(places) == 1
-            and self.tags[places[0]][1]["content"] == _POLICY
-            and [tag for tag, _ in self.tags[: places[0]]] == ["html", "head", "meta"]
+            len(positions) == 1
+            and self.tags[positions[0]][1]["content"] == _POLICY
+            and [tag for tag, _ in self.tags[: positions[0]]] == ["html", "head", "meta"]
         )
 
 
@@ -81,13 +90,13 @@ def _is_png(uri):
 
 
 def read(path):
-    """The page in a file: whole, safe and with all of its sections, or this fails."""
+    """Read the page in a file; fail unless it is complete, safe and has all sections."""
     html = path.read_text(encoding="utf-8")
     page = Page(html)
     assert page.faults == []
     assert page.policy()
     assert page.sections == SECTIONS
     text = re.sub(r"data:image/png;base64,[^\"]+", "", html)
-    assert text.count("http") == 1  # of http-equiv: nothing else speaks of a network
+    assert text.count("http") == 1  # of http-equiv: no other address
     assert all(image["alt"] for images in page.images.values() for image in images)
     return page

@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import fillrank as fr
-from fillrank.report import held_out_plots, plot, run_plots, style
+from fillrank.report import held_out, plot, run_plots, style
 from fillrank.solvers.spectral_start import detection_level
 from helpers.processes import LIMIT
 
@@ -36,7 +36,7 @@ def lines(ax):
 
 
 def bars(ax):
-    """The vertical lines, as an array (bar, end, x or y)."""
+    """Return the vertical lines, as an array (bar, end, x or y)."""
     found = [c.get_segments() for c in ax.collections if isinstance(c, LineCollection)]
     return np.array([segment for segments in found for segment in segments])
 
@@ -44,7 +44,7 @@ def bars(ax):
 def test_spectrum_shows_means_draws_level_and_rank(model):
     ax = plot.spectrum(model)
     assert ax.get_yscale() == "log"
-    assert ax.get_title(loc="left") == "2 factors stand above the noise"
+    assert ax.get_title(loc="left") == "2 factors are stronger than the noise"
     x, y = lines(ax)["counted"].get_data()
     np.testing.assert_array_equal(x, [1, 2])
     np.testing.assert_allclose(y, model.singular_values_[:2])
@@ -59,7 +59,7 @@ def test_spectrum_shows_means_draws_level_and_rank(model):
 def test_spectrum_shows_every_factor_once(model):
     ax = plot.spectrum(model)
     shown = np.concatenate(
-        [lines(ax)[name].get_xdata() for name in ("counted", "not counted", "shrunk away")]
+        [lines(ax)[name].get_xdata() for name in ("counted", "not counted", "shrunk towards zero")]
     )
     np.testing.assert_array_equal(np.sort(shown), 1 + np.arange(model.singular_values_.size))
 
@@ -109,11 +109,11 @@ def test_predicted_shows_values_against_predictions_with_intervals(model, parts)
 
 
 def test_very_many_values_are_shown_as_a_density(model, parts, monkeypatch):
-    monkeypatch.setattr(held_out_plots, "_MOST_POINTS", 50)
+    monkeypatch.setattr(held_out, "_MAX_POINTS", 50)
     ax = plot.predicted(model, parts[1])
     (density,) = [c for c in ax.collections if isinstance(c, PolyCollection)]
     assert not [c for c in ax.collections if isinstance(c, (PathCollection, LineCollection))]
-    # Counts are on a logarithmic scale in colour alone: they still are those of all entries.
+    # Only colours are on a logarithmic scale: the array has the counts of all entries.
     assert density.get_array().sum() == len(parts[1])
 
 
@@ -170,14 +170,14 @@ def test_degenerate_tables_can_be_drawn(cells, n_sweeps, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rank", "words"),
-    [(0, "No factor stands"), (1, "1 factor stands"), (1200, "1,200 factors stand")],
+    ("rank", "title"),
+    [(0, "No factor is"), (1, "1 factor is"), (1200, "1,200 factors are")],
 )
-def test_ranks_in_words(rank, words):
-    assert run_plots._rank_in_words(rank) == f"{words} above the noise"
+def test_rank_title(rank, title):
+    assert run_plots._rank_title(rank) == f"{title} stronger than the noise"
 
 
-def test_colours_of_what_counts_and_what_does_not(model):
+def test_counted_factors_have_another_colour(model):
     found = lines(plot.spectrum(model))
     assert to_hex(found["counted"].get_color()) == style.INK
     assert to_hex(found["not counted"].get_color()) == style.MUTED

@@ -5,13 +5,13 @@ import pytest
 
 import fillrank as fr
 from fillrank.report import again, cells, held_out, words
-from fillrank.report.names import shown
-from fillrank.report.places import outermost, places, thinned
+from fillrank.report.maps import outermost, project, select_points
+from fillrank.report.style import format_label
 from fillrank.table.fingerprint import fingerprint
 from helpers.small_models import SAMPLED, fit, fitted
 
 
-def with_holes(shape, share, seed):
+def with_missing_values(shape, share, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=shape)
     X[rng.random(shape) < share] = np.nan
@@ -21,44 +21,44 @@ def with_holes(shape, share, seed):
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 0.97])
 def test_missing_cells_are_those_without_an_entry(share):
-    X = with_holes((17, 23), share, seed=1)
+    X = with_missing_values((17, 23), share, seed=1)
     i, j = cells.missing_cells(fr.Observations.from_matrix(X))
     np.testing.assert_array_equal((i, j), np.nonzero(np.isnan(X)))
 
 
-def test_some_missing_cells_are_distinct_and_from_all_over():
-    X = with_holes((40, 50), 0.6, seed=2)
+def test_sampled_missing_cells_are_distinct_and_spread():
+    X = with_missing_values((40, 50), 0.6, seed=2)
     data = fr.Observations.from_matrix(X)
-    i, j = cells.missing_cells(data, most=300)
+    i, j = cells.missing_cells(data, n_max=300)
     assert np.isnan(X[i, j]).all()
     assert np.unique(i * 50 + j).size == 300
     # Of 300 uniform numbers, each tenth of the rows lacks one with probability 2e-13.
     assert np.unique(i // 4).size == 10
 
 
-def test_a_model_without_entries_takes_every_cell_for_missing():
+def test_without_entries_every_cell_counts_as_missing():
     data = fr.Observations.from_matrix(np.ones((3, 4)))._keep(np.zeros(0, dtype=int))
     assert cells.missing_cells(data)[0].size == 12
 
 
 def test_the_most_and_the_least_certain_cells_are_found():
     model, _ = fitted("GASR")
-    sure = cells.sure_of(model, level=0.8)
+    intervals = cells.missing_intervals(model, level=0.8)
     data = model.observations_
     i, j = data.missing_positions(0, data.shape[0])
     low, high = model.predict_interval(data.row_labels[i], data.column_labels[j], 0.8, "signal")
     narrowest, widest = np.argmin(high - low), np.argmax(high - low)
-    assert (sure.rows[0], sure.columns[0]) == (i[narrowest], j[narrowest])
-    assert (sure.rows[-1], sure.columns[-1]) == (i[widest], j[widest])
-    assert sure.n_missing == sure.rows.size == i.size
+    assert (intervals.rows[0], intervals.columns[0]) == (i[narrowest], j[narrowest])
+    assert (intervals.rows[-1], intervals.columns[-1]) == (i[widest], j[widest])
+    assert intervals.n_missing == intervals.rows.size == i.size
     np.testing.assert_allclose(
-        sure.values[0],
+        intervals.values[0],
         model.predict(data.row_labels[i[narrowest]], data.column_labels[j[narrowest]]),
     )
 
 
 def block_means(X, n_rows, n_columns):
-    """The slow way: X in blocks, by where a position falls."""
+    """Means of the blocks of X, by a loop."""
     rows = [k * n_rows // X.shape[0] for k in range(X.shape[0])]
     columns = [k * n_columns // X.shape[1] for k in range(X.shape[1])]
     means = np.empty((n_rows, n_columns))
@@ -71,7 +71,7 @@ def block_means(X, n_rows, n_columns):
 @pytest.mark.parametrize("most", [7, 25])
 def test_blocks_are_shares_and_averages(most, monkeypatch):
     model, _ = fitted("SoftImpute")  # 30 x 20
-    monkeypatch.setattr(cells, "MOST_BLOCKS", most)
+    monkeypatch.setattr(cells, "MAX_BLOCKS", most)
     size = min(most, 30), min(most, 20)
     data = model.observations_
     seen = np.zeros((30, 20))
@@ -100,7 +100,7 @@ def test_small_tables_are_shown_cell_by_cell(name):
 
 def test_levels_of_a_large_table_are_those_of_one_cell_in_each_block(monkeypatch):
     model, _ = fitted("M3F")
-    monkeypatch.setattr(cells, "MOST_BLOCKS", 6)
+    monkeypatch.setattr(cells, "MAX_BLOCKS", 6)
     filled = cells.filled_blocks(model).cells
     assert filled.shape == (6, 6)
     assert np.isin(filled, model.levels_).all()
@@ -113,7 +113,7 @@ def test_distances_on_the_map_are_those_of_the_filled_table(side):
     Z = Z if side == "rows" else Z.T
     U, s, _ = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)
     expected = U[:, :2] * s[:2] / np.sqrt(Z.shape[1])
-    found = places(model, side)
+    found = project(model, side)
     np.testing.assert_allclose(np.abs(found.points), np.abs(expected), rtol=1e-4, atol=1e-5)
     assert found.share == pytest.approx((s[:2] @ s[:2]) / (s @ s), rel=1e-4)
     assert found.points.max(axis=0) == pytest.approx(np.abs(found.points).max(axis=0))
@@ -121,45 +121,45 @@ def test_distances_on_the_map_are_those_of_the_filled_table(side):
 
 
 @pytest.mark.parametrize("name", ["SoftImpute", "M3F", "IPM3F", "IPM3F gibbs"])
-def test_every_method_has_places(name):
+def test_every_method_has_maps(name):
     model, _ = fitted(name)
-    assert np.isfinite(places(model, "rows").points).all()
-    assert places(model, "columns").points.shape == (20, 2)
+    assert np.isfinite(project(model, "rows").points).all()
+    assert project(model, "columns").points.shape == (20, 2)
 
 
-def test_there_are_two_sides():
+def test_another_side_is_refused():
     with pytest.raises(fr.FillrankError, match="'rows' or 'columns', got 'row'"):
-        places(fitted("GASR")[0], "row")
+        project(fitted("GASR")[0], "row")
 
 
-def test_what_is_all_alike_has_no_map():
+def test_equal_rows_have_no_map():
     model = fit(
         fr.SoftImpute(penalty=1.0, progress=False), [[2.0, 2.0, np.nan], [2.0, np.nan, 2.0]]
     )
-    assert places(model, "rows").empty
+    assert project(model, "rows").empty
 
 
-def test_the_outermost_points_stay_when_others_go():
+def test_the_outermost_points_are_always_selected():
     points = np.random.default_rng(0).normal(size=(500, 2))
     far = outermost(points)
     assert {points[:, 0].argmax(), points[:, 1].argmin()} <= set(far)
-    kept = thinned(points, 50)
-    assert np.unique(kept).size == 50
-    assert set(far) <= set(kept)
+    selected = select_points(points, 50)
+    assert np.unique(selected).size == 50
+    assert set(far) <= set(selected)
 
 
 def test_errors_of_held_out_entries():
     model, test = fitted("GASR")
-    found = held_out.compare(model, test)
+    found = held_out.predict_held_out(model, test)
     errors = test.values - model.predict(test.rows, test.columns)
     assert found.rmse == pytest.approx(np.sqrt(np.mean(errors**2)))
     assert found.median_error == pytest.approx(np.median(np.abs(errors)))
     assert found.n_fitted == 0
     some = model.observations_[np.arange(7)]
-    assert held_out.compare(model, some).n_fitted == 7
+    assert held_out.predict_held_out(model, some).n_fitted == 7
 
 
-def test_the_shares_within_intervals_are_counted():
+def test_calibrate_counts_covered_entries():
     model, test = fitted("GASR")
     found = held_out.calibrate(model, test)
     assert found.n == len(test)
@@ -170,7 +170,7 @@ def test_the_shares_within_intervals_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("label", "text"),
     [
         ("two\nlines\t", "two lines"),
         ("\x00\x1b[1m", "��[1m"),
@@ -182,8 +182,8 @@ def test_the_shares_within_intervals_are_counted():
         ("👨‍👩‍👧", "👨‍👩‍👧"),
     ],
 )
-def test_names_on_one_line(name, text):
-    assert shown(name, most=10) == text
+def test_labels_are_formatted_on_one_line(label, text):
+    assert format_label(label, max_length=10) == text
 
 
 def test_intervals_have_the_decimals_that_they_need():
@@ -204,7 +204,7 @@ def test_intervals_have_the_decimals_that_they_need():
     ],
     ids=lambda method: type(method).__name__,
 )
-def test_the_code_fits_the_same_model_again(method, monkeypatch):
+def test_the_code_reproduces_the_model(method, monkeypatch):
     name = "M3F" if isinstance(method, fr.IPM3F) else "GASR"
     data = fitted(name)[0].observations_
     model = fit(method, data)
@@ -220,7 +220,7 @@ def test_the_code_fits_the_same_model_again(method, monkeypatch):
     assert fingerprint(data) in again.code(model)
 
 
-def test_the_code_says_what_it_cannot_repeat(tmp_path):
+def test_caveats_report_what_the_code_cannot_reproduce(tmp_path):
     data = fitted("GASR")[0].observations_
     settings = SAMPLED | {"random_state": np.random.default_rng(0), "checkpoint": tmp_path / "run"}
     model = fit(fr.GASR(**settings), data)
@@ -229,8 +229,8 @@ def test_the_code_says_what_it_cannot_repeat(tmp_path):
     assert "no fixed seed" in again.caveats(model)[0]
 
 
-def test_the_fingerprint_is_of_values_and_places():
-    X = with_holes((6, 5), 0.4, seed=3)
+def test_the_fingerprint_depends_on_values_and_positions():
+    X = with_missing_values((6, 5), 0.4, seed=3)
     first = fingerprint(fr.Observations.from_matrix(X))
     other = X.copy()
     other[0, 0] += 1e-9

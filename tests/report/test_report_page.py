@@ -42,14 +42,14 @@ HOSTILE = [
 
 
 @pytest.fixture
-def no_pictures(monkeypatch):
-    """Pictures of one dot: drawing them takes nearly all of the time."""
+def no_plots(monkeypatch):
+    """Replace plots by an image of one dot: drawing takes most of the time."""
     dot = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
-    monkeypatch.setattr(html, "picture", lambda *_, **__: html.Picture(dot, "a dot"))
+    monkeypatch.setattr(html, "render", lambda *_, **__: html.Image(dot, "a dot"))
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_with_entries_kept_aside(name, tmp_path):
+def test_every_method_with_held_out_entries(name, tmp_path):
     model, test = fitted(name)
     write_report(model, tmp_path / "report.html", test=test)
     page = read(tmp_path / "report.html")
@@ -58,25 +58,25 @@ def test_every_method_with_entries_kept_aside(name, tmp_path):
     assert len(page.images["held-out"]) == (2 if drawn else 1)
     assert f"Predictions of {len(test)} entries" in page.text["summary"]
     assert ("certainty" in page.images) == drawn
-    assert ("has no draws" in page.text["factors"]) == (not drawn)
+    assert ("has no posterior draws" in page.text["factors"]) == (not drawn)
     assert ("without intervals" in page.text["certainty"]) == (not drawn)
     assert len(page.images.get("factors", [])) == (2 if drawn else 0 if "IPM3F" in name else 1)
     assert ("R-hat" in page.text["convergence"]) == (drawn or name == "IPM3F gibbs")
     assert "near each other" in page.text["maps"]
-    assert f"fr.{type(model).__name__}(" in page.text["again"]
+    assert f"fr.{type(model).__name__}(" in page.text["reproduce"]
 
 
 @pytest.mark.parametrize("name", ["GASR", "M3F"])
-def test_without_entries_kept_aside_it_says_how_to_have_them(name, tmp_path, no_pictures):
+def test_without_held_out_entries_it_shows_how_to_hold_some_out(name, tmp_path, no_plots):
     write_report(fitted(name)[0], tmp_path / "report.html")
     page = read(tmp_path / "report.html")
     assert "held-out" not in page.images
     assert "data.split(0.1, random_state=0)" in page.text["held-out"]
-    assert "errors are is not known" in page.text["summary"]
+    assert "size of errors is unknown" in page.text["summary"]
     assert "typical error" not in page.text["summary"]
 
 
-def test_the_summary_has_the_numbers_of_the_model(tmp_path, no_pictures):
+def test_the_summary_has_the_numbers_of_the_model(tmp_path, no_plots):
     model, test = fitted("GASR")
     write_report(model, tmp_path / "report.html", test=test, title="Foods")
     page = read(tmp_path / "report.html")
@@ -88,8 +88,8 @@ def test_the_summary_has_the_numbers_of_the_model(tmp_path, no_pictures):
     assert f"off by {words.number(error)}" in summary
     share = model.rank_probabilities_[model.rank_]
     assert (
-        f"{model.rank_} factors stand above the noise, with a probability of {style.percent(share)}"
-        in summary
+        f"{model.rank_} factors are stronger than the noise, with a probability of "
+        f"{style.format_percent(share)}" in summary
     )
     assert [attrs for tag, attrs in page.tags if tag == "h1"]
 
@@ -104,7 +104,7 @@ def hostile_model():
     return fit(fr.GASR(**SAMPLED), data), data
 
 
-def test_names_and_titles_are_text_whatever_is_in_them(tmp_path, monkeypatch):
+def test_labels_and_titles_are_escaped(tmp_path, monkeypatch):
     model, data = hostile_model()
     drawn = []
     set_text = matplotlib.text.Text.set_text
@@ -118,7 +118,7 @@ def test_names_and_titles_are_text_whatever_is_in_them(tmp_path, monkeypatch):
 
     raw = path.read_text(encoding="utf-8")
     assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]", raw)
-    # On the map every row has its name to hover over, as it is.
+    # On the map every row has its label as a tooltip, unchanged.
     names = [text.strip() for text in page.text["maps"].splitlines()]
     for name in (*HOSTILE[:7], "שלום עולם", "👨‍👩‍👧 family", "日本語", "two lines", "(blank)"):
         assert any(name in line for line in names), name
@@ -127,7 +127,7 @@ def test_names_and_titles_are_text_whatever_is_in_them(tmp_path, monkeypatch):
     assert not [s for s in drawn if any(len(name) > 5 and name in str(s) for name in HOSTILE)]
 
 
-def test_a_page_without_escaping_is_noticed(tmp_path, monkeypatch, no_pictures):
+def test_a_page_without_escaping_is_detected(tmp_path, monkeypatch, no_plots):
     model, _ = hostile_model()
     environment = jinja2.Environment
     monkeypatch.setattr(
@@ -140,7 +140,7 @@ def test_a_page_without_escaping_is_noticed(tmp_path, monkeypatch, no_pictures):
 
 
 @pytest.mark.parametrize("name", ["GASR", "SoftImpute", "IPM3F"])
-def test_a_model_without_its_entries_shows_what_it_can(name, tmp_path):
+def test_a_model_saved_without_entries_has_a_report(name, tmp_path):
     model, test = fitted(name)
     model.save(tmp_path / "model")
     loaded = fr.load(tmp_path / "model")
@@ -149,7 +149,7 @@ def test_a_model_without_its_entries_shows_what_it_can(name, tmp_path):
     assert "without its entries" in page.text["table"]
     assert len(page.images["table"]) == 1
     assert "held-out" in page.images
-    if name == "GASR":  # its run knows how many entries there were
+    if name == "GASR":  # its traces have the number of entries
         assert f"{len(model.observations_)} of its 600 cells" in page.text["summary"]
         assert "these are from all cells" in page.text["certainty"]
     else:
@@ -157,16 +157,16 @@ def test_a_model_without_its_entries_shows_what_it_can(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["GASR", "SoftImputeALS", "M3F"])
-def test_a_model_of_new_rows_has_a_report_too(name, tmp_path, no_pictures):
+def test_a_model_of_folded_in_rows_has_a_report(name, tmp_path, no_plots):
     model, _ = fitted(name)
     new = model.fold_in(parts_of(name, n_rows=5)[0])
     write_report(new, tmp_path / "report.html")
     page = read(tmp_path / "report.html")
     assert "came after the fit" in page.text["convergence"]
-    assert "by fold_in" in page.text["again"]
+    assert "by fold_in" in page.text["reproduce"]
 
 
-def test_a_run_that_is_too_short_is_said_to_be(tmp_path, no_pictures):
+def test_a_run_that_is_too_short_is_not_converged(tmp_path, no_plots):
     train, _ = parts_of("GASR")
     write_report(fit(fr.GASR(**SAMPLED | {"n_sweeps": 4}), train), tmp_path / "report.html")
     page = read(tmp_path / "report.html")
@@ -174,7 +174,7 @@ def test_a_run_that_is_too_short_is_said_to_be(tmp_path, no_pictures):
     assert "The run has not converged: 2 draws in a chain are too few" in page.text["convergence"]
 
 
-def test_entries_that_were_fitted_are_no_test(tmp_path, no_pictures):
+def test_held_out_entries_that_were_fitted_are_reported(tmp_path, no_plots):
     model, test = fitted("GASR")
     both = fit(METHODS["GASR"](), fr.Observations.from_triplets(
         np.concatenate([model.observations_.rows, test.rows]),
@@ -186,30 +186,30 @@ def test_entries_that_were_fitted_are_no_test(tmp_path, no_pictures):
         f"But {len(test)} of these entries were also fitted"
         in read(tmp_path / "bad.html").text["summary"]
     )
-    # A model of all entries has its error from one that did without the test.
+    # The error of a model of all entries is from one that was fitted without the test entries.
     write_report(both, tmp_path / "good.html", test=test, tested=model)
     summary = read(tmp_path / "good.html").text["summary"]
     assert "also fitted" not in summary
     assert f"off by {words.number(fr.score(test, model)['rmse'])}" in summary
     assert f"{len(both.observations_)} of its 600 cells" in summary
-    assert "A fit without those entries" in summary
+    assert "from a fit without those entries" in summary
 
 
 @pytest.mark.parametrize(
     "cells",
     [[[1.0, 2.0], [3.0, 4.0]], [[2.0, 2.0, np.nan], [2.0, np.nan, 2.0]], [[1.0, 3.0, np.nan]]],
-    ids=["no hole", "constant", "one row"],
+    ids=["complete", "constant", "one row"],
 )
 @pytest.mark.filterwarnings("error::UserWarning:matplotlib")
 def test_degenerate_tables_have_a_report(cells, tmp_path):
     write_report(fit(fr.GASR(**SAMPLED), cells), tmp_path / "report.html")
     page = read(tmp_path / "report.html")
-    full = not np.isnan(cells).any()
-    assert ("no hole" in page.text["summary"]) == full
-    assert ("no missing cell" in page.text["certainty"]) == full
+    complete = not np.isnan(cells).any()
+    assert ("no missing values" in page.text["summary"]) == complete
+    assert ("no missing cell" in page.text["certainty"]) == complete
 
 
-def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_failed_report_leaves_the_old_file(tmp_path, monkeypatch):
     model, test = fitted("SoftImpute")
     path = tmp_path / "report.html"
     path.write_text("old")
@@ -220,7 +220,7 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
-    monkeypatch.setattr(html, "_page", lambda *_: pytest.fail("the work came before the file"))
+    monkeypatch.setattr(html, "_page", lambda *_: pytest.fail("made before the file was opened"))
     with pytest.raises(OutputError, match="folder does not exist"):
         write_report(model, tmp_path / "none" / "report.html", test=test)
 
@@ -228,18 +228,18 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_an_empty_test_is_refused(tmp_path):
     model, test = fitted("SoftImpute")
     empty = test._keep(np.zeros(0, dtype=int))
-    with pytest.raises(InputError, match="kept aside"):
+    with pytest.raises(InputError, match="at least one held-out entry"):
         write_report(model, tmp_path / "report.html", test=empty)
 
 
-def test_the_package_can_be_called_whatever_was_imported_before(tmp_path, no_pictures):
+def test_write_report_is_available_from_the_package(tmp_path, no_plots):
     model, _ = fitted("SoftImpute")
     assert fr.plot.matrix is not None
-    fr.write_report(model, tmp_path / "report.html", title="By its short name")
+    fr.write_report(model, tmp_path / "report.html", title="From the package")
     assert read(tmp_path / "report.html").sections
 
 
-def test_the_interrupted_are_told_so():
+def test_an_interrupted_run_is_reported():
     model = SimpleNamespace(
         interrupted_=True, stop_reason_="interrupted after 3 of at most 9 sweeps"
     )
@@ -248,7 +248,7 @@ def test_the_interrupted_are_told_so():
 
 
 def test_a_big_sparse_table_takes_little_memory(tmp_path, monkeypatch):
-    # Everything is computed and laid out; only the colouring of dots, which takes as long, is left out.
+    # All plots are made; only their rendering, which takes most of the time, is skipped.
     monkeypatch.setattr(Figure, "savefig", lambda self, out, **_: out.write(b"\x89PNG"))
     m, n, n_entries = 50_000, 20_000, 100_000
     rng = np.random.default_rng(0)
@@ -264,6 +264,6 @@ def test_a_big_sparse_table_takes_little_memory(tmp_path, monkeypatch):
     assert peak < 400e6
     page = read(tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size < 3e6
-    assert "200,000 were looked at" in page.text["certainty"]
-    assert "1,000 are drawn" in page.text["maps"]
-    assert "stands for a block" in page.text["table"]
+    assert "a random sample of 200,000 is shown" in page.text["certainty"]
+    assert "1,000 are shown" in page.text["maps"]
+    assert "each dot is a block of cells" in page.text["table"]

@@ -12,7 +12,7 @@ def image(ax):
     return np.ma.filled(ax.images[0].get_array().astype(float), np.nan)
 
 
-def test_matrix_shows_the_cells_with_holes_and_without():
+def test_matrix_shows_the_observed_and_the_completed_table():
     model, _ = fitted("GASR")
     data = model.observations_
     ax = fr.plot.matrix(model)
@@ -27,7 +27,7 @@ def test_matrix_shows_the_cells_with_holes_and_without():
 
 def test_a_large_matrix_is_shown_as_blocks(monkeypatch):
     model, _ = fitted("GASR")
-    monkeypatch.setattr(cells, "MOST_BLOCKS", 10)
+    monkeypatch.setattr(cells, "MAX_BLOCKS", 10)
     ax = fr.plot.matrix(model)
     assert image(ax).shape == (10, 10)
     assert np.nanmax(image(ax)) <= 100
@@ -63,27 +63,27 @@ def test_calibration_has_a_dot_for_each_level():
     low, high = model.predict_interval(test.rows, test.columns, 0.9, kind="observation")
     inside = 100 * np.mean((low <= test.values) & (test.values <= high))
     assert dots.get_ydata()[8] == pytest.approx(inside)
-    assert f"hold {inside:.0f}% of {len(test)} held-out" in ax.get_title("left")
+    assert f"cover {inside:.0f}% of {len(test)} held-out" in ax.get_title("left")
 
 
 def test_certainty_counts_every_missing_cell():
     model, _ = fitted("GASR")
     ax = fr.plot.certainty(model)
     n_missing = 600 - len(model.observations_)
-    # The one in a thousand that is known worst is beyond the end of the axis.
+    # The widest interval, one in a thousand, is beyond the end of the axis.
     assert sum(bar.get_height() for bar in ax.patches) == n_missing - 1
     with pytest.raises(fr.FillrankError, match="no missing cell"):
         fr.plot.certainty(fit(fr.GASR(**SAMPLED), [[1.0, 2.0], [3.0, 4.0]]))
 
 
-def test_map_names_the_outermost_points_as_plain_text(tmp_path):
+def test_map_labels_the_outermost_points_as_plain_text(tmp_path):
     names = np.array([rf"${'x' * i}_{{$ \frac % & # {i}" for i in range(12)], dtype=object)
     rng = np.random.default_rng(0)
     i, j = np.nonzero(rng.random((12, 12)) < 0.9)
     X = rng.normal(size=(12, 2)) @ rng.normal(size=(2, 12))
     data = fr.Observations.from_triplets(names[i], names[j], X[i, j])
     ax = fr.plot.map(fit(fr.GASR(**SAMPLED), data), "columns")
-    # With mathematics in them they could not be drawn.
+    # Parsed as mathematics, they could not be drawn.
     ax.figure.savefig(tmp_path / "map.png")
     assert len(ax.texts) >= 3
     assert all(text.get_text().startswith("$") and not text.get_parse_math() for text in ax.texts)
@@ -114,7 +114,7 @@ def test_which_plots_a_method_has(name):
                 getattr(fr.plot, plot)(model)
 
 
-def test_a_solvers_spectrum_is_its_singular_values():
+def test_spectrum_of_a_solver_shows_its_singular_values():
     model, _ = fitted("SoftImpute")
     (dots,) = [line for line in fr.plot.spectrum(model).lines if line.get_label() == "counted"]
     np.testing.assert_allclose(dots.get_ydata(), model.singular_values_)

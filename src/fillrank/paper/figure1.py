@@ -20,11 +20,19 @@ import numpy as np
 import fillrank as fr
 from fillrank.errors import InputError
 from fillrank.paper.methods import BPMF, GASR, GASR_PUBLISHED, HASI, SOFT_IMPUTE, fit, make
-from fillrank.paper.output import COLOURS, format_sweep_axis, new_figure, save, write_csv
+from fillrank.paper.output import COLOURS, new_figure, save, write_csv
 from fillrank.paper.study import Experiment, Key, Request, Result, Task
 from fillrank.paper.sweeps import Shape, Sweep, rank_by_ratio, shape_in_ball, shape_of, sweeps
 from fillrank.posterior.rank import most_probable, rank_probabilities
-from fillrank.report.style import ACCENT, INK, MUTED, REFERENCE, count_axis, in_digits, plain
+from fillrank.report.style import (
+    ACCENT,
+    INK,
+    MUTED,
+    REFERENCE,
+    finish_axes,
+    use_decimal_ticks,
+    use_integer_ticks,
+)
 from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
@@ -226,11 +234,13 @@ def _draw_shapes(ax: Axes, traces: Mapping[str, Sequence[float]], what: str, pri
             )  # fmt: skip
     ax.axhline(getattr(prior, what), **REFERENCE, label="expected without data")
     ax.set_xscale("log")
-    format_sweep_axis(ax)
+    use_decimal_ticks(ax.xaxis)
     if what == "norm":
-        plain(ax, "(a) norms of the columns of U and V", "sweep", "mean norm")
+        finish_axes(ax, "(a) norms of the columns of U and V", "sweep", "mean norm")
     else:
-        plain(ax, "(a) inner products of these columns", "sweep", "mean size of the inner product")
+        finish_axes(
+            ax, "(a) inner products of these columns", "sweep", "mean size of the inner product"
+        )
 
 
 def _draw_d(ax: Axes, numbers: Mapping[str, Any], q: int) -> None:
@@ -247,10 +257,12 @@ def _draw_d(ax: Axes, numbers: Mapping[str, Any], q: int) -> None:
         ha="right", va="top", color=ACCENT, fontsize="small",
     )  # fmt: skip
     ax.set_yscale("log")
-    in_digits(ax)
-    count_axis(ax)
+    use_decimal_ticks(ax.yaxis)
+    use_integer_ticks(ax)
     ax.legend(frameon=False, fontsize="small", loc="lower center")
-    plain(ax, f"(b) d of a {10 * q} x {10 * q} matrix of rank {q}", "factor, in order of d", "d")
+    finish_axes(
+        ax, f"(b) d of a {10 * q} x {10 * q} matrix of rank {q}", "factor, in order of d", "d"
+    )
 
 
 def _draw_ranks(ax: Axes, ranks: Ranks, noise: str, top: int) -> None:
@@ -266,7 +278,7 @@ def _draw_ranks(ax: Axes, ranks: Ranks, noise: str, top: int) -> None:
     ax.set_ylim(0, 1.05 * max(top, truths[-1]))
     ax.set_xticks(truths)
     level = "noise of sd 1, as in the paper" if noise == "1" else "noise of sd sqrt(q)"
-    plain(ax, f"(c) recovered rank, {level}", "true rank", "recovered rank")
+    finish_axes(ax, f"(c) recovered rank, {level}", "true rank", "recovered rank")
 
 
 def _draw_legend(ax: Axes, source: Axes) -> None:

@@ -19,14 +19,14 @@ from fillrank.errors import InputError
 from fillrank.kernels.pairs import pair_values
 from fillrank.paper import table2
 from fillrank.paper.methods import BPMF, BPMF_PUBLISHED, GASR, GASR_PUBLISHED, SAMPLERS, make
-from fillrank.paper.output import COLOURS, format_sweep_axis, new_figure, save, write_csv
+from fillrank.paper.output import COLOURS, new_figure, save, write_csv
 from fillrank.paper.published import RANK_ON_RATINGS
 from fillrank.paper.ratings import MOVIELENS, Source, Split, sources
 from fillrank.paper.study import Experiment, Key, Request, Result, Task, read_results
 from fillrank.paper.sweeps import Sweep, rank_by_ratio, sweeps
 from fillrank.posterior.metrics import nmae, rmse
 from fillrank.posterior.rank import rank_probabilities
-from fillrank.report.style import ACCENT, FAINT, MUTED, REFERENCE, plain
+from fillrank.report.style import ACCENT, FAINT, MUTED, REFERENCE, finish_axes, use_decimal_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -205,7 +205,7 @@ def _draw_errors(
     first = max(result.numbers["traces"]["nmae"][0] for result in results)
     low, high = min(ends), max(*ends, min(first, 1.35 * min(ends)))
     ax.set_ylim(low - 0.05 * (high - low), high + 0.1 * (high - low))
-    plain(ax, f"{name}: error of the average of all sweeps so far", "", "NMAE")
+    finish_axes(ax, f"{name}: error of the average of all sweeps so far", "", "NMAE")
 
 
 def _draw_ranks(ax: Axes, name: str, results: Sequence[Result]) -> None:
@@ -221,8 +221,8 @@ def _draw_ranks(ax: Axes, name: str, results: Sequence[Result]) -> None:
     _mark_paper_sweeps(ax)
     ax.set_ylim(bottom=0)
     ax.set_xscale("log")
-    format_sweep_axis(ax)
-    plain(ax, "factors above the noise, of each draw", "sweep", "rank")
+    use_decimal_ticks(ax.xaxis)
+    finish_axes(ax, "factors above the noise, of each draw", "sweep", "rank")
 
 
 def _mark_paper_sweeps(ax: Axes) -> None:

@@ -13,7 +13,6 @@ from fillrank.paper import methods
 from fillrank.report.style import INK, MUTED
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = {
@@ -73,13 +72,6 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), dpi=150, layout="constrained")
-
-
-def format_sweep_axis(ax: Axes) -> None:
-    """Label a logarithmic horizontal axis with numbers such as 1, 10, 100 instead of powers of ten."""
-    from matplotlib.ticker import FuncFormatter
-
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:

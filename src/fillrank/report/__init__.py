@@ -1,1 +1,1 @@
-"""Pictures: plots as functions, and the report."""
+"""Plots of fitted models, and the HTML report."""

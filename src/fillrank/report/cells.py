@@ -1,23 +1,45 @@
-"""Missing cells and blocks of cells, without a table of all of them."""
+"""Plots of a table's cells: observed and completed values, and the widths of intervals.
+
+Large tables are shown in blocks and by a sample of missing cells; no array of all cells is made.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fillrank.errors import InputError, NotSupportedError
 from fillrank.posterior.ordinal import OrdinalPosterior
+from fillrank.report.style import (
+    INK,
+    MUTED,
+    REFERENCE,
+    UNITS,
+    density_colours,
+    finish_axes,
+    get_axes,
+    value_colours,
+)
 from fillrank.table.observations import Observations
 
-# Intervals of so many cells take some seconds.
-MOST_CELLS = 200_000
-# A picture has so many rows and columns at most: about one for each dot of a screen.
-MOST_BLOCKS = 300
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+
+# Intervals of this many cells take some seconds.
+MAX_CELLS = 200_000
+# The most rows and columns of an image: about one for each pixel.
+MAX_BLOCKS = 300
+# Colours end at these quantiles: an outlier must not make all other values look equal.
+_COLOUR_QUANTILES = (0.01, 0.99)
+# The histogram ends at this quantile: a few very wide intervals must not make all others one bar.
+_WIDTH_QUANTILE = 0.999
 
 
-class Sure(NamedTuple):
-    """Missing cells, by position, from the most certain to the least, with their intervals."""
+class CellIntervals(NamedTuple):
+    """Missing cells by position, from the narrowest interval to the widest."""
 
     rows: np.ndarray
     columns: np.ndarray
@@ -29,17 +51,17 @@ class Sure(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """A picture of a table: ``cells`` (at most 300 x 300); ``exact`` if each is a cell of it."""
+    """An image of a table: ``cells`` (at most 300 x 300); ``exact`` if each is one cell of the table."""
 
     cells: np.ndarray
     exact: bool
 
 
-def missing_cells(data: Observations, most: int = MOST_CELLS) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of missing cells, in order: all, or ``most`` of them chosen at random.
+def missing_cells(data: Observations, n_max: int = MAX_CELLS) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of missing cells, in order: all, or a random sample of ``n_max``.
 
-    Before the t-th entry, at place o_t among all cells, there are o_t - t missing ones; so the k-th
-    missing cell is at place k + t if t entries have at most k missing cells before them.
+    Before the t-th entry, at position o_t among all cells, there are o_t - t missing ones. So the k-th
+    missing cell is at position k + t if t entries have at most k missing cells before them.
 
     Examples
     --------
@@ -50,20 +72,20 @@ def missing_cells(data: Observations, most: int = MOST_CELLS) -> tuple[np.ndarra
     n_columns = data.shape[1]
     observed = data.row_index.astype(np.int64) * n_columns + data.column_index
     n_missing = math.prod(data.shape) - observed.size
-    if n_missing <= most:
+    if n_missing <= n_max:
         k = np.arange(n_missing)
     else:
         rng = np.random.default_rng(0)
-        k = np.sort(rng.choice(n_missing, most, replace=False, shuffle=False))
+        k = np.sort(rng.choice(n_missing, n_max, replace=False, shuffle=False))
     before = observed - np.arange(observed.size)
     return np.divmod(k + np.searchsorted(before, k, side="right"), n_columns)
 
 
-def sure_of(model: Any, level: float = 0.9) -> Sure:
-    """How sure the model is of missing cells: at most 200,000 of them, chosen at random.
+def missing_intervals(model: Any, level: float = 0.9) -> CellIntervals:
+    """Return the credible intervals of missing cells: all, or a random sample of 200,000.
 
-    The intervals are those of the noise-free value. A model without its entries is asked about all
-    cells, since it cannot tell which are missing.
+    The intervals are those of the value without noise. If a model was saved without its entries, all
+    cells count as missing.
     """
     data = model.observations_
     i, j = missing_cells(data)
@@ -71,53 +93,167 @@ def sure_of(model: Any, level: float = 0.9) -> Sure:
     low, high = model.predict_interval(rows, columns, level, kind="signal")
     values = model.predict(rows, columns)
     order = np.argsort(high - low, kind="stable")
-    i, j, values, low, high = (part[order] for part in (i, j, values, low, high))
-    return Sure(i, j, values, low, high, level, math.prod(data.shape) - len(data))
+    i, j, values, low, high = (array[order] for array in (i, j, values, low, high))
+    return CellIntervals(i, j, values, low, high, level, math.prod(data.shape) - len(data))
 
 
 def observed_blocks(data: Observations) -> Blocks:
-    """The entries with NaN where there are none; of a large table, the share of cells observed."""
-    shape = _size(data.shape)
+    """Return the entries, with NaN for missing values; for a large table, shares of observed cells."""
+    shape = _image_shape(data.shape)
     if shape == data.shape:
         cells = np.full(shape, np.nan)
         cells[data.row_index, data.column_index] = data.values
         return Blocks(cells, exact=True)
-    rows, columns = (_blocks(n, size) for n, size in zip(data.shape, shape, strict=True))
-    place = rows[data.row_index] * shape[1] + columns[data.column_index]
-    counts = np.bincount(place, minlength=math.prod(shape)).reshape(shape)
+    rows, columns = (_block_of(n, size) for n, size in zip(data.shape, shape, strict=True))
+    block = rows[data.row_index] * shape[1] + columns[data.column_index]
+    counts = np.bincount(block, minlength=math.prod(shape)).reshape(shape)
     return Blocks(counts / np.outer(np.bincount(rows), np.bincount(columns)), exact=False)
 
 
 def filled_blocks(model: Any) -> Blocks:
-    """The table without holes; of a large table, the average prediction in each block of cells.
+    """Return the completed table; for a large table, the mean prediction in each block of cells.
 
-    The average of a block of L R^T is the product of averages of rows of L and R. Methods that predict
-    levels are asked about a cell in each block instead.
+    The mean of a block of L R^T is the product of means of rows of L and R. For methods that predict
+    levels, one cell in each block is predicted instead.
     """
     data, posterior = model.observations_, model.posterior_
-    shape = _size(data.shape)
+    shape = _image_shape(data.shape)
     if shape == data.shape:
         cells = posterior.block(np.arange(shape[0]), np.arange(shape[1]))
         cells[data.row_index, data.column_index] = data.values
         return Blocks(cells, exact=True)
-    rows, columns = (_blocks(n, size) for n, size in zip(data.shape, shape, strict=True))
+    rows, columns = (_block_of(n, size) for n, size in zip(data.shape, shape, strict=True))
     if isinstance(posterior, OrdinalPosterior):
         firsts = (np.unique(blocks, return_index=True)[1] for blocks in (rows, columns))
         return Blocks(posterior.block(*firsts), exact=False)
-    left, right = _averages(posterior.mean.left, rows), _averages(posterior.mean.right, columns)
+    left = _block_means(posterior.mean.left, rows)
+    right = _block_means(posterior.mean.right, columns)
     return Blocks(posterior.units.restore(left @ right.T), exact=False)
 
 
-def _size(shape: tuple[int, int]) -> tuple[int, int]:
-    return min(shape[0], MOST_BLOCKS), min(shape[1], MOST_BLOCKS)
+def _image_shape(shape: tuple[int, int]) -> tuple[int, int]:
+    return min(shape[0], MAX_BLOCKS), min(shape[1], MAX_BLOCKS)
 
 
-def _blocks(n: int, n_blocks: int) -> np.ndarray:
-    """The block of each of n positions: equal ones, as far as that goes."""
+def _block_of(n: int, n_blocks: int) -> np.ndarray:
+    """Return the block of each of n positions; block sizes differ by at most one."""
     return np.arange(n) * n_blocks // n
 
 
-def _averages(factors: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+def _block_means(factors: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     counts = np.bincount(blocks)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    return np.add.reduceat(factors.astype(np.float64), starts, axis=0) / counts[:, None]
+    sums: np.ndarray = np.add.reduceat(factors.astype(np.float64), starts, axis=0)
+    return sums / counts[:, None]
+
+
+def matrix(model: Any, ax: Axes | None = None, *, filled: bool = False) -> Axes:
+    """Plot the table as an image, as observed or completed; rows and columns in the table's order.
+
+    Tables of more than 300 rows or columns are shown in blocks of cells: the share of observed cells in
+    each block, or the mean of its predictions.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    ax : matplotlib axes, optional
+    filled : bool
+        Whether missing values are filled in with predictions.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    data = model.observations_
+    if not filled and len(data) == 0:
+        raise NotSupportedError(
+            "this model was saved without the entries that it was fitted to, so it cannot show them. "
+            "Save it with save(path, with_data=True), or use filled=True."
+        )
+    ax = get_axes(ax)
+    blocks = filled_blocks(model) if filled else observed_blocks(data)
+    if filled or blocks.exact:
+        low, high = np.nanquantile(
+            blocks.cells if len(data) == 0 else data.values, _COLOUR_QUANTILES
+        )
+        if not blocks.exact:  # means of blocks have a smaller range
+            low, high = np.quantile(blocks.cells, _COLOUR_QUANTILES)
+        _draw_cells(ax, blocks, data.shape, (value_colours(), low, high), f"value, {UNITS}")
+    else:
+        percent = blocks._replace(cells=100 * blocks.cells)
+        most = max(float(np.quantile(percent.cells, 0.995)), 1e-9)
+        percent.cells[percent.cells == 0] = np.nan
+        _draw_cells(ax, percent, data.shape, (density_colours(), 0.0, most), "cells observed, %")
+    finish_axes(
+        ax,
+        _matrix_title(data, blocks, filled),
+        "columns, in the table's order",
+        "rows, in the table's order",
+    )
+    ax.spines[["top", "right"]].set_visible(True)
+    ax.spines[:].set_color(MUTED)
+    return ax
+
+
+def _draw_cells(
+    ax: Axes,
+    blocks: Blocks,
+    shape: tuple[int, int],
+    scale: tuple[Colormap, float, float],
+    label: str,
+) -> None:
+    """Draw cells with a colour bar; ``scale`` is the colours and the values at their ends."""
+    n_rows, n_columns = shape
+    colours, low, high = scale
+    image = ax.imshow(
+        blocks.cells, aspect="auto", interpolation="nearest", cmap=colours, vmin=low,
+        vmax=high if high > low else low + 1.0, extent=(0.5, n_columns + 0.5, n_rows + 0.5, 0.5),
+    )  # fmt: skip
+    for axis, n in ((ax.xaxis, n_columns), (ax.yaxis, n_rows)):
+        ends = sorted({1, n})
+        axis.set_ticks(ends, [f"{end:,}" for end in ends])
+    figure: Any = ax.get_figure(root=True)
+    figure.colorbar(image, ax=ax, label=label, pad=0.02).outline.set_visible(False)
+
+
+def _matrix_title(data: Observations, blocks: Blocks, filled: bool) -> str:
+    if filled:
+        return "Completed table" if blocks.exact else "Completed table: mean of each block"
+    share = f"{100 * data.density:.3g}% of the cells are observed"
+    return share if blocks.exact else f"{share}, most of them in dark blocks"
+
+
+def certainty(model: Any, ax: Axes | None = None) -> Axes:
+    """Plot how certain the predictions of missing cells are: half-widths of their 90% intervals.
+
+    The intervals are those of the value without noise. If there are more than 200,000 missing cells,
+    the plot shows a random sample of that size.
+
+    Parameters
+    ----------
+    model : fitted GASR or BPMF
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    intervals = missing_intervals(model)
+    if intervals.rows.size == 0:
+        raise InputError("the table has no missing cell, so there are no intervals to show.")
+    return draw_certainty(intervals, get_axes(ax))
+
+
+def draw_certainty(intervals: CellIntervals, ax: Axes) -> Axes:
+    """Draw the plot of `certainty` from intervals that are already computed."""
+    half = 0.5 * (intervals.high - intervals.low)
+    typical = float(np.median(half))
+    top = float(np.quantile(half, _WIDTH_QUANTILE))
+    ax.hist(half, bins=50, range=(0.0, top if top > 0 else 1.0), color=INK)
+    ax.axvline(typical, **REFERENCE)
+    ax.set_xlim(left=0.0)
+    ax.yaxis.set_major_formatter("{x:,.0f}")
+    level = f"{100 * intervals.level:g}%"
+    title = f"Half of the {level} intervals are narrower than ±{typical:.3g}"
+    finish_axes(ax, title, f"half-width of the {level} interval, {UNITS}", "missing cells")
+    return ax

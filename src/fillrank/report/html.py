@@ -1,35 +1,49 @@
-"""The report: what a model has found, as one HTML file that needs nothing else.
+"""The report: the results of a fit as one HTML file without dependencies.
 
-The file holds no script and asks no one for anything, which its content security policy tells the
-browser to hold it to. Whatever comes from the table is escaped by the template, and names never reach
-the plots that are made here: they are text of the page.
+The file has no scripts and loads nothing from the network; its content security policy enforces both.
+The template escapes everything that comes from the table. Row and column labels are text of the page and
+never reach the plots.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from base64 import b64encode
+from collections.abc import Callable
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sklearn.utils.validation import check_is_fitted
 
 from fillrank.errors import NotSupportedError
 from fillrank.estimators.sampled import SampledCompleter
 from fillrank.posterior.diagnostics import Diagnostics
-from fillrank.report import again, held_out_plots, run_plots, table_plots, words
-from fillrank.report.cells import MOST_BLOCKS, MOST_CELLS, Sure, sure_of
-from fillrank.report.drawing import Map, Picture, map_of, picture
-from fillrank.report.held_out import HeldOut, compare
-from fillrank.report.names import shown
-from fillrank.report.places import Side, places
+from fillrank.report import again, cells, held_out, run_plots, words
+from fillrank.report.cells import MAX_BLOCKS, MAX_CELLS, CellIntervals, missing_intervals
+from fillrank.report.held_out import HeldOut, predict_held_out
+from fillrank.report.maps import Side, SvgMap, project, svg_map
+from fillrank.report.style import format_label
 from fillrank.storage.atomic_write import write_atomically
 
-# Rows in a table of certain or uncertain cells.
-_LISTED = 10
-_MOST_OF_A_TITLE = 200
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Rows in a table of the most or least certain cells.
+_N_LISTED = 10
+_MAX_TITLE = 200
+# Smaller than usual plots, so that their text is readable on a phone.
+_SIZE, _SQUARE, _DOTS_PER_INCH = (5.6, 3.7), (5.0, 5.0), 180
+
+
+class Image(NamedTuple):
+    """A plot as a PNG in a data URI, and its title as alternative text."""
+
+    uri: str
+    alt: str
 
 
 class Cell(NamedTuple):
-    """A line of a table of cells."""
+    """A row of a table of cells."""
 
     row: str
     column: str
@@ -47,23 +61,23 @@ def write_report(
     *,
     tested: Any = None,
 ) -> None:
-    """Write what a fitted model has found to an HTML file, for people to look at.
+    """Write a report of a fitted model to an HTML file.
 
-    The file needs nothing else: no network, no scripts. It shows names of rows and columns and some
-    values: think of that before you share it.
+    The file needs no network and no scripts. It shows row and column labels and some values: consider
+    that before you share it.
 
     Parameters
     ----------
     model : fitted estimator
     path : path
-        An existing file is replaced once the new one is whole.
+        An existing file is replaced when the new one is complete.
     test : Observations or table, optional
-        Entries kept aside, whose rows and columns the model knows: with them, the report has the error
-        of predictions, and what intervals hold.
+        Held-out entries, whose rows and columns the model knows. With them, the report shows the errors
+        of predictions and the coverage of intervals.
     title : str, optional
     tested : fitted estimator, optional
-        The model that is to predict ``test``, if not this one: for a model of all entries, one that was
-        fitted without those kept aside.
+        The model that predicts ``test``, if not ``model``. Use it if ``model`` is fitted to all entries:
+        ``tested`` must be fitted without the held-out ones.
 
     Examples
     --------
@@ -79,14 +93,16 @@ def write_report(
     True
     """
     check_is_fitted(model)
-    # The file first: whether it can be written is known before the work begins.
+    # The file is opened first, so that an error of the path is reported before the work starts.
     with write_atomically(path) as temporary:
-        page = _page(model, None if test is None else compare(tested or model, test), tested, title)
+        page = _page(
+            model, None if test is None else predict_held_out(tested or model, test), tested, title
+        )
         temporary.write_text(page, encoding="utf-8", newline="\n")
 
 
-def _page(model: Any, held_out: HeldOut | None, tested: Any, title: str | None) -> str:
-    # Imported late: a plot needs no templates.
+def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> str:
+    # Imported late: plots need no templates.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -99,23 +115,23 @@ def _page(model: Any, held_out: HeldOut | None, tested: Any, title: str | None) 
     diagnostics = _diagnostics(model)
     verdict = words.verdict(model, diagnostics)
     return environment.get_template("report.html.jinja").render(
-        title=shown(title, _MOST_OF_A_TITLE) if title else _title(model),
+        title=format_label(title, _MAX_TITLE) if title else _title(model),
         method=type(model).__name__,
-        tiles=words.tiles(model, held_out, verdict),
+        tiles=words.tiles(model, test, verdict),
         of_table=words.of_table(model),
-        of_error="" if held_out is None else words.of_error(held_out),
+        of_error="" if test is None else words.of_error(test),
         of_rank=words.of_rank(model),
         of_noise=words.of_noise(model),
         verdict=verdict,
         other_tested=tested is not None and tested is not model,
         has_intervals=isinstance(model, SampledCompleter),
         has_entries=len(model.observations_) > 0,
-        blocks=max(model.observations_.shape) > MOST_BLOCKS,
+        blocks=max(model.observations_.shape) > MAX_BLOCKS,
         table=_table(model),
         factors=_factors(model),
         convergence=_convergence(model),
         judged=[] if diagnostics is None else words.judged(diagnostics),
-        held_out=_held_out(tested or model, held_out),
+        held_out=_held_out(tested or model, test),
         certainty=_certainty(model),
         maps=_maps(model),
         code=again.code(model),
@@ -135,74 +151,95 @@ def _diagnostics(model: Any) -> Diagnostics | None:
         return None
 
 
-def _table(model: Any) -> list[Picture]:
-    found = []
+def render(
+    draw: Callable[..., Axes], *arguments: Any, square: bool = False, **options: Any
+) -> Image:
+    """Return the image of a plot."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    # Whatever the user's settings of matplotlib: TeX may not be installed, and takes seconds per plot.
+    with matplotlib.rc_context({"text.usetex": False}):
+        figure = Figure(figsize=_SQUARE if square else _SIZE, layout="constrained")
+        ax = draw(*arguments, ax=figure.subplots(), **options)
+        out = BytesIO()
+        figure.savefig(out, format="png", dpi=_DOTS_PER_INCH, facecolor="white")
+    uri = f"data:image/png;base64,{b64encode(out.getvalue()).decode()}"
+    return Image(uri, ax.get_title("left"))
+
+
+def _table(model: Any) -> list[Image]:
+    images = []
     if len(model.observations_) > 0:
-        found.append(picture(table_plots.matrix, model))
-    found.append(picture(table_plots.matrix, model, filled=True))
-    return found
+        images.append(render(cells.matrix, model))
+    images.append(render(cells.matrix, model, filled=True))
+    return images
 
 
-def _factors(model: Any) -> list[Picture]:
-    found = []
+def _factors(model: Any) -> list[Image]:
+    images = []
     for draw in (run_plots.spectrum, run_plots.rank):
         try:
-            found.append(picture(draw, model))
+            images.append(render(draw, model))
         except NotSupportedError:
             continue
-    return found
+    return images
 
 
-def _convergence(model: Any) -> list[Picture]:
-    found = []
+def _convergence(model: Any) -> list[Image]:
+    images = []
     if hasattr(model, "traces_"):
-        found.append(picture(run_plots.trace, model))
+        images.append(render(run_plots.trace, model))
     if getattr(model, "path_", None):
-        found.append(picture(run_plots.path, model))
-    return found
+        images.append(render(run_plots.path, model))
+    return images
 
 
-def _held_out(model: Any, held_out: HeldOut | None) -> list[Picture]:
-    if held_out is None:
+def _held_out(model: Any, test: HeldOut | None) -> list[Image]:
+    if test is None:
         return []
-    found = [picture(held_out_plots.predicted, model, held_out.test, square=True)]
+    images = [render(held_out.predicted, model, test.test, square=True)]
     if isinstance(model, SampledCompleter):
-        found.append(picture(held_out_plots.calibration, model, held_out.test, square=True))
-    return found
+        images.append(render(held_out.calibration, model, test.test, square=True))
+    return images
 
 
 def _certainty(model: Any) -> dict[str, Any] | None:
-    """The section on certain and uncertain cells; None if the method has no intervals."""
+    """Return the section on certain and uncertain cells; None if the method has no intervals."""
     if not isinstance(model, SampledCompleter):
         return None
-    sure = sure_of(model)
-    n = sure.rows.size
-    lines = [
-        _cell(model, sure, k) for k in (*range(min(n, _LISTED)), *range(n - 1, -1, -1)[:_LISTED])
-    ]
+    intervals = missing_intervals(model)
+    n = intervals.rows.size
     return {
         "n": n,
-        "n_missing": sure.n_missing,
-        "sampled": sure.n_missing > MOST_CELLS,
-        "level": f"{100 * sure.level:g}",
-        "most": lines[: min(n, _LISTED)],
-        "least": lines[min(n, _LISTED) :],
-        "picture": picture(lambda ax: table_plots.draw_certainty(sure, ax)) if n else None,
+        "n_missing": intervals.n_missing,
+        "sampled": intervals.n_missing > MAX_CELLS,
+        "level": f"{100 * intervals.level:g}",
+        "most": [_cell(model, intervals, k) for k in range(n)[:_N_LISTED]],
+        "least": [_cell(model, intervals, k) for k in range(n - 1, -1, -1)[:_N_LISTED]],
+        "image": render(lambda ax: cells.draw_certainty(intervals, ax)) if n else None,
     }
 
 
-def _cell(model: Any, sure: Sure, k: int) -> Cell:
+def _cell(model: Any, intervals: CellIntervals, k: int) -> Cell:
     data = model.observations_
-    row, column = data.row_labels[sure.rows[k]], data.column_labels[sure.columns[k]]
-    low, high = float(sure.low[k]), float(sure.high[k])
-    value, low_shown, high_shown = words.alike(float(sure.values[k]), low, high, width=high - low)
+    row = data.row_labels[intervals.rows[k]]
+    column = data.column_labels[intervals.columns[k]]
+    low, high = float(intervals.low[k]), float(intervals.high[k])
+    value, low_text, high_text = words.alike(
+        float(intervals.values[k]), low, high, width=high - low
+    )
     return Cell(
-        shown(row), shown(column), shown(row, 400), shown(column, 400), value,
-        f"{low_shown} to {high_shown}",
-    )  # fmt: skip
+        format_label(row),
+        format_label(column),
+        format_label(row, 400),
+        format_label(column, 400),
+        value,
+        f"{low_text} to {high_text}",
+    )
 
 
-def _maps(model: Any) -> list[Map]:
+def _maps(model: Any) -> list[SvgMap]:
     sides: tuple[Side, Side] = ("rows", "columns")
-    found = (places(model, side) for side in sides)
-    return [map_of(each) for each in found if not each.empty]
+    projections = (project(model, side) for side in sides)
+    return [svg_map(projection) for projection in projections if not projection.empty]

@@ -1,12 +1,13 @@
-"""Plots as functions: each takes a fitted model and, if wanted, matplotlib axes; each returns axes.
+"""Plots of a fitted model. Each function takes the model and optional matplotlib axes, and returns axes.
 
-Without axes, a figure is made that belongs to no window and needs no display: save it by
+Without axes, a new figure is made that needs no display. Save it with
 ``ax.figure.savefig("spectrum.png")``.
 """
 
-from fillrank.report.held_out_plots import calibration, predicted
+from fillrank.report.cells import certainty, matrix
+from fillrank.report.held_out import calibration, predicted
+from fillrank.report.maps import map
 from fillrank.report.run_plots import path, rank, spectrum, trace
-from fillrank.report.table_plots import certainty, map, matrix
 
 __all__ = [
     "calibration",

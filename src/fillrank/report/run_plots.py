@@ -1,4 +1,4 @@
-"""Plots of a fit: its factors, how many there are, how the run went, what was tried."""
+"""Plots of a fit: singular values, rank, traces of a sampler, and the path of a solver."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from fillrank.report.style import (
     MUTED,
     REFERENCE,
     UNITS,
-    axes_or_new,
-    count_axis,
-    counted,
-    in_digits,
-    percent,
-    plain,
+    count_noun,
+    finish_axes,
+    format_percent,
+    get_axes,
+    use_decimal_ticks,
+    use_integer_ticks,
 )
 from fillrank.solvers.spectral_start import detection_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Factors that the data do not need shrink without end; this far below the level they are all alike.
+# Factors that the data do not need shrink without bound. The plot ends at this fraction of the level.
 _FLOOR = 1e-2
 
 
-def _refuse(model: Any, what: str, who: str) -> NotSupportedError:
+def _not_supported(model: Any, what: str, methods: str) -> NotSupportedError:
     if "residual_variance" in model.history_:
-        why = "a model of new rows or columns has no run of its own; ask the one that it came from"
+        why = "a model of folded-in rows or columns has none; use the model that it came from"
     else:
-        why = f"{type(model).__name__} has none; {who}"
+        why = f"{type(model).__name__} has none; {methods} have"
     return NotSupportedError(f"this plot shows {what}: {why}.")
 
 
 def spectrum(model: Any, ax: Axes | None = None) -> Axes:
-    """Singular values of the low-rank part, and the level at which noise would hide them.
+    """Plot the singular values of the low-rank part, and the level below which noise hides a factor.
 
-    Dots are posterior means, bars hold 90% of the kept draws. The factors that count for the rank
-    are dark. Those far below the level are marked at the lower edge. Methods without draws have dots
-    alone.
+    Dots are posterior means; bars cover 90% of the stored draws. Factors that count towards the rank
+    are dark. Factors far below the level are marked at the lower edge. Methods without draws have only
+    dots.
 
     Parameters
     ----------
@@ -61,13 +61,13 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
     >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data)
     >>> fr.plot.spectrum(model).get_title(loc="left")
-    '2 factors stand above the noise'
+    '2 factors are stronger than the noise'
     """
     if "residual_variance" not in model.history_ and hasattr(model, "singular_values_"):
-        return _best_spectrum(model, axes_or_new(ax))
+        return _solver_spectrum(model, get_axes(ax))
     if not hasattr(model, "traces_") or not hasattr(model, "singular_values_"):
-        raise _refuse(model, "singular values", "all methods but IPM3F have")
-    ax = axes_or_new(ax)
+        raise _not_supported(model, "singular values", "all methods except IPM3F")
+    ax = get_axes(ax)
     means = model.singular_values_
     draws = model.posterior_.units.scale * model.traces_.spectra.reshape(-1, means.size)
     level = detection_level(model.posterior_.shape, model.traces_.n_entries, model.noise_variance_)
@@ -80,7 +80,7 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
             ax.vlines(order[which], low[which], high[which], color=colour, linewidth=1.6)
     ax.plot(order[found & shown], means[found & shown], "o", color=INK, label="counted")
     ax.plot(order[~found & shown], means[~found & shown], "o", color=MUTED, label="not counted")
-    _mark_the_rest(ax, order[~shown], floor)
+    _mark_shrunk(ax, order[~shown], floor)
     if level > 0:
         ax.axhline(level, **REFERENCE, zorder=0, label="detection level")
         ax.annotate(
@@ -91,56 +91,64 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     ax.set_yscale("log")
     ax.set_ylim(floor, 2 * max(level, float(high.max(initial=floor))))
     ax.set_xlim(0.3, means.size + 0.7)
-    count_axis(ax)
-    in_digits(ax)
-    plain(ax, _rank_in_words(model.rank_), "factor", f"singular value, {UNITS}")
+    use_integer_ticks(ax)
+    use_decimal_ticks(ax.yaxis)
+    finish_axes(ax, _rank_title(model.rank_), "factor", f"singular value, {UNITS}")
     return ax
 
 
-def _best_spectrum(model: Any, ax: Axes) -> Axes:
-    """The singular values of the one matrix that a solver has found."""
+def _solver_spectrum(model: Any, ax: Axes) -> Axes:
+    """Draw the singular values of the solution of a solver."""
     values = model.singular_values_
     order = np.arange(1, values.size + 1)
-    counted_ones = order <= model.rank_
+    is_counted = order <= model.rank_
     ax.vlines(order, 0.0, values, color=FAINT, linewidth=1.6)
-    ax.plot(order[counted_ones], values[counted_ones], "o", color=INK, label="counted")
-    ax.plot(order[~counted_ones], values[~counted_ones], "o", color=MUTED, label="not counted")
+    ax.plot(order[is_counted], values[is_counted], "o", color=INK, label="counted")
+    ax.plot(order[~is_counted], values[~is_counted], "o", color=MUTED, label="not counted")
     ax.set_ylim(bottom=0.0)
     ax.set_xlim(0.3, max(values.size, 1) + 0.7)
-    count_axis(ax)
+    use_integer_ticks(ax)
     units = "of the scores" if hasattr(model, "levels_") else UNITS
-    title = f"{counted(model.rank_, 'factor')} {'is' if model.rank_ == 1 else 'are'} used"
-    plain(ax, title, "factor", f"singular value, {units}")
+    title = f"{count_noun(model.rank_, 'factor')} {'is' if model.rank_ == 1 else 'are'} used"
+    finish_axes(ax, title, "factor", f"singular value, {units}")
     return ax
 
 
 def _floor(means: np.ndarray, level: float) -> float:
-    """The lowest singular value to show: there is always one, also without noise or signal."""
+    """Return the lowest singular value to show; it is positive, also without noise or signal."""
     largest = float(means.max(initial=0.0))
     if level > 0:
         return _FLOOR * level
     return 1e-6 * largest if largest > 0 else 1e-6
 
 
-def _mark_the_rest(ax: Axes, order: np.ndarray, floor: float) -> None:
-    """Marks at the lower edge for factors that are below it."""
+def _mark_shrunk(ax: Axes, order: np.ndarray, floor: float) -> None:
+    """Mark factors below the lower edge."""
     if order.size == 0:
         return
-    ax.plot(order, np.full(order.size, floor), "v", color=FAINT, clip_on=False, label="shrunk away")
+    ax.plot(
+        order,
+        np.full(order.size, floor),
+        "v",
+        color=FAINT,
+        clip_on=False,
+        label="shrunk towards zero",
+    )
     ax.annotate(
-        "shrunk away: the data do not need them", (1.0, 0.0), xycoords="axes fraction", color=MUTED,
-        xytext=(0, 7), textcoords="offset points", ha="right", va="bottom", fontsize="small",
+        "shrunk towards zero: the data do not need them", (1.0, 0.0), xycoords="axes fraction",
+        color=MUTED, xytext=(0, 7), textcoords="offset points", ha="right", va="bottom",
+        fontsize="small",
     )  # fmt: skip
 
 
-def _rank_in_words(rank: int) -> str:
+def _rank_title(rank: int) -> str:
     if rank == 0:
-        return "No factor stands above the noise"
-    return f"{counted(rank, 'factor')} {'stands' if rank == 1 else 'stand'} above the noise"
+        return "No factor is stronger than the noise"
+    return f"{count_noun(rank, 'factor')} {'is' if rank == 1 else 'are'} stronger than the noise"
 
 
 def rank(model: Any, ax: Axes | None = None) -> Axes:
-    """How probable each number of factors is.
+    """Plot the posterior probability of each number of factors.
 
     Parameters
     ----------
@@ -152,8 +160,8 @@ def rank(model: Any, ax: Axes | None = None) -> Axes:
     matplotlib axes
     """
     if not hasattr(model, "rank_probabilities_"):
-        raise _refuse(model, "probabilities of ranks", "GASR and BPMF have")
-    ax = axes_or_new(ax)
+        raise _not_supported(model, "probabilities of ranks", "GASR and BPMF")
+    ax = get_axes(ax)
     ranks = np.array(list(model.rank_probabilities_))
     heights = 100 * np.array(list(model.rank_probabilities_.values()))
     colours = [INK if k == model.rank_ else MUTED for k in ranks]
@@ -161,17 +169,18 @@ def rank(model: Any, ax: Axes | None = None) -> Axes:
     middle, half = (ranks.min() + ranks.max()) / 2, max(np.ptp(ranks) / 2, 2.5)
     ax.set_xlim(max(middle - half, 0) - 0.7, middle + half + 0.7)
     ax.set_ylim(0, 105)
-    count_axis(ax)
+    use_integer_ticks(ax)
     share = model.rank_probabilities_[model.rank_]
-    title = f"{counted(model.rank_, 'factor')}, with probability {percent(share)}"
-    plain(ax, title, "number of factors", "probability, %")
+    title = f"{count_noun(model.rank_, 'factor')}, with probability {format_percent(share)}"
+    finish_axes(ax, title, "number of factors", "probability, %")
     return ax
 
 
 def trace(model: Any, ax: Axes | None = None) -> Axes:
-    """Residual standard deviation at every sweep: level once a chain has converged.
+    """Plot the residual standard deviation at every sweep: stationary once a chain has converged.
 
-    There is a line for each chain. The burn-in, which is not kept, is shaded. Of IPM3F it is the loss.
+    There is a line for each chain. The burn-in, which is discarded, is shaded. For IPM3F the plot shows
+    the loss.
 
     Parameters
     ----------
@@ -183,23 +192,23 @@ def trace(model: Any, ax: Axes | None = None) -> Axes:
     matplotlib axes
     """
     if not hasattr(model, "traces_"):
-        raise _refuse(model, "sweeps of a sampler", "GASR, BPMF and IPM3F by Gibbs sampling have")
-    ax = axes_or_new(ax)
-    if "residual_variance" in model.history_:
-        traced, noise = (
-            np.sqrt(model.history_["residual_variance"]),
-            math.sqrt(model.noise_variance_),
+        raise _not_supported(
+            model, "sweeps of a sampler", 'GASR, BPMF and IPM3F with inference="gibbs"'
         )
+    ax = get_axes(ax)
+    if "residual_variance" in model.history_:
+        traced = np.sqrt(model.history_["residual_variance"])
+        noise: float | None = math.sqrt(model.noise_variance_)
         title, label = "Residuals", f"residual standard deviation,\n{UNITS}"
     else:
         traced, noise = model.history_["hinge_loss"], None
         title, label = "Loss", "mean loss of the entries"
     n_chains, n_sweeps = traced.shape
     _shade_burn_in(ax, min(model.traces_.burn_in, n_sweeps))
-    mark = "." if n_sweeps == 1 else ""  # a line needs two
+    marker = "." if n_sweeps == 1 else ""  # a line needs two points
     for chain, values in enumerate(traced):
         shade = 1.0 - 0.6 * chain / n_chains
-        ax.plot(np.arange(1, n_sweeps + 1), values, marker=mark, color=INK, alpha=shade,
+        ax.plot(np.arange(1, n_sweeps + 1), values, marker=marker, color=INK, alpha=shade,
                 linewidth=1.0, label=f"chain {chain + 1}")  # fmt: skip
     if noise is not None:
         line = ax.axhline(noise, **REFERENCE, label=f"noise level {noise:.3g}")
@@ -207,9 +216,9 @@ def trace(model: Any, ax: Axes | None = None) -> Axes:
                   labelcolor=ACCENT)  # fmt: skip
     ax.set_xlim(0.5, n_sweeps + 0.5)
     ax.set_ylim(_trace_limits(traced, noise))
-    count_axis(ax)
-    title += f" over {counted(n_sweeps, 'sweep')} of {counted(n_chains, 'chain')}"
-    plain(ax, title, "sweep", label)
+    use_integer_ticks(ax)
+    title += f" over {count_noun(n_sweeps, 'sweep')} of {count_noun(n_chains, 'chain')}"
+    finish_axes(ax, title, "sweep", label)
     return ax
 
 
@@ -218,26 +227,26 @@ def _shade_burn_in(ax: Axes, burn_in: int) -> None:
         return
     ax.axvspan(0.5, burn_in + 0.5, color=FAINT, alpha=0.35, linewidth=0, label="burn-in")
     ax.annotate(
-        "burn-in, not kept", (0.5, 1.0), xycoords=("data", "axes fraction"), color=MUTED,
+        "burn-in, discarded", (0.5, 1.0), xycoords=("data", "axes fraction"), color=MUTED,
         xytext=(5, -5), textcoords="offset points", va="top", fontsize="small",
     )  # fmt: skip
 
 
 def _trace_limits(traced: np.ndarray, noise: float | None) -> tuple[float, float]:
-    """Room for all sweeps, and for the movement of a chain that has converged not to fill the plot."""
+    """Return limits for all sweeps; the margin shows a converged chain as nearly flat."""
     shown = traced if noise is None else np.append(traced, noise)
     low, high = float(shown.min()), float(shown.max())
-    room = max(0.15 * (high - low), 0.02 * high, 1e-12)
-    return max(low - room, 0.0), high + room
+    margin = max(0.15 * (high - low), 0.02 * high, 1e-12)
+    return max(low - margin, 0.0), high + margin
 
 
 def path(model: Any, ax: Axes | None = None) -> Axes:
-    """Errors along the path of penalties, with the one that was chosen.
+    """Plot the errors along the path of penalties, with the chosen penalty.
 
     Parameters
     ----------
     model : fitted SoftImpute, SoftImputeALS, HASI, RelaxedSpectral, M3F or IPM3F
-        Its penalty must have been chosen: a given one has no path.
+        Fitted with ``penalty="auto"``: a given penalty has no path.
     ax : matplotlib axes, optional
 
     Returns
@@ -253,7 +262,7 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
     """
     if not model.path_:
         raise InputError('there is no path: the penalty was given. Fit with penalty="auto".')
-    ax = axes_or_new(ax)
+    ax = get_axes(ax)
     penalties = sorted({point.penalty for point in model.path_})
     best = [
         min((p for p in model.path_ if p.penalty == penalty), key=lambda p: p.validation_error)
@@ -267,8 +276,8 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
     ax.set_xticks(penalties[::2], [f"{penalty:.3g}" for penalty in penalties[::2]])
     ax.set_xticks([], minor=True)
     ax.legend(frameon=False)
-    title = f"penalty {chosen.penalty:.3g} predicts best, with {counted(chosen.rank, 'factor')}"
-    # The penalty of a margin has no unit.
+    title = f"penalty {chosen.penalty:.3g} predicts best, with {count_noun(chosen.rank, 'factor')}"
+    # The penalty of a max-margin method has no unit.
     penalty = "penalty" if hasattr(model, "levels_") else f"penalty, {UNITS}"
-    plain(ax, title, penalty, f"error of the entries, {UNITS}")
+    finish_axes(ax, title, penalty, f"error of the entries, {UNITS}")
     return ax

@@ -1,24 +1,28 @@
-"""The look that all plots share: few colours, no boxes, words beside the lines they explain."""
+"""The style that all plots share, and the text of numbers and labels in plots and report."""
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.colors import Colormap
 
-INK = "#1f4e79"  # what the plot is about
-MUTED = "#8a94a0"  # what stands beside it
-FAINT = "#d3d9df"  # ground
-ACCENT = "#c8553d"  # what to compare with
+INK = "#1f4e79"  # the subject of the plot
+MUTED = "#8a94a0"  # secondary lines and points
+FAINT = "#d3d9df"  # background
+ACCENT = "#c8553d"  # references to compare with
 REFERENCE: dict[str, Any] = {"color": ACCENT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
 UNITS = "in the table's units"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-def axes_or_new(ax: Axes | None, square: bool = False) -> Axes:
-    """The axes given, or those of a new figure that pyplot does not know of."""
+def get_axes(ax: Axes | None, square: bool = False) -> Axes:
+    """Return the given axes, or those of a new figure that is not managed by pyplot."""
     if ax is not None:
         return ax
     # Imported late: reading tables and fitting need no matplotlib.
@@ -28,8 +32,8 @@ def axes_or_new(ax: Axes | None, square: bool = False) -> Axes:
     return Figure(figsize=size, dpi=150, layout="constrained").subplots()
 
 
-def plain(ax: Axes, title: str, x_label: str, y_label: str) -> None:
-    """Name the plot and its axes, and take away what says nothing."""
+def finish_axes(ax: Axes, title: str, x_label: str, y_label: str) -> None:
+    """Set the title and the axis labels, and remove the frame."""
     ax.set_title(title, loc="left", fontsize="medium", pad=10)
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
@@ -38,60 +42,82 @@ def plain(ax: Axes, title: str, x_label: str, y_label: str) -> None:
     ax.tick_params(color=MUTED, which="both")
 
 
-def count_axis(ax: Axes) -> None:
-    """Whole numbers on the horizontal axis."""
+def use_integer_ticks(ax: Axes) -> None:
+    """Use integer ticks on the horizontal axis."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
 
 
-def in_digits(ax: Axes) -> None:
-    """Numbers such as 0.1, 1, 10 at the ticks of a logarithmic axis, and not powers of ten."""
+def use_decimal_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis with numbers such as 0.1, 1, 10 instead of powers of ten."""
     from matplotlib.ticker import FuncFormatter
 
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def density_colours() -> Any:
-    """Colours from ground to ink, none of them as light as the paper."""
+def density_colours() -> Colormap:
+    """Return colours of densities; none is as light as the white background."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("density", [FAINT, "#7fa3c4", INK])
 
 
-def ends_of(*values: Any, room: float = 0.04) -> tuple[float, float]:
-    """Ends of an axis that holds all of the values, with a share of their range as room."""
-    low = min(float(np.min(v)) for v in values)
-    high = max(float(np.max(v)) for v in values)
-    margin = room * (high - low) if high > low else 1.0
-    return low - margin, high + margin
-
-
-def counted(n: int, noun: str) -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "sweep"), counted(2000, "sweep")
-    ('1 sweep', '2,000 sweeps')
-    """
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
-def value_colours() -> Any:
-    """Colours of values from low to high, none of them as light as the paper: that is a hole."""
+def value_colours() -> Colormap:
+    """Return colours of values; none is as light as white, which marks a missing value."""
     from matplotlib.colors import LinearSegmentedColormap
 
     stops = ["#1d3557", "#2a6f97", "#4fa3a5", "#a3c585", "#f0c95c", "#e07a3f", "#a4303f"]
     return LinearSegmentedColormap.from_list("values", stops)
 
 
-def percent(share: float) -> str:
-    """A probability as a whole percentage, though never certain: it is counted in some hundred draws.
+def axis_limits(*values: Any, margin: float = 0.04) -> tuple[float, float]:
+    """Return limits that contain all values, with a margin relative to their range."""
+    low = min(float(np.min(v)) for v in values)
+    high = max(float(np.max(v)) for v in values)
+    width = margin * (high - low) if high > low else 1.0
+    return low - width, high + width
+
+
+def count_noun(n: int, noun: str) -> str:
+    """Format a number with its noun.
 
     Examples
     --------
-    >>> percent(0.474), percent(1.0)
+    >>> count_noun(1, "sweep"), count_noun(2000, "sweep")
+    ('1 sweep', '2,000 sweeps')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def format_percent(share: float) -> str:
+    """Format a probability as a percentage, never 100%: it is a share of some hundred draws.
+
+    Examples
+    --------
+    >>> format_percent(0.474), format_percent(1.0)
     ('47%', 'over 99%')
     """
     return f"{100 * share:.0f}%" if share < 0.995 else "over 99%"
+
+
+def format_label(label: Any, max_length: int = 40) -> str:
+    """Format a row or column label as one line of text; it is not yet escaped for HTML.
+
+    White space becomes a blank. Characters that cannot be displayed or encoded are replaced.
+
+    Examples
+    --------
+    >>> format_label("two\\nlines"), format_label("x" * 50, max_length=5)
+    ('two lines', 'xxxx…')
+    """
+    # Labels that are much longer are cut first, to bound the time.
+    text = "".join(_displayable(character) for character in str(label)[: 4 * max_length])
+    text = " ".join(text.split()) or "(blank)"
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
+
+
+def _displayable(character: str) -> str:
+    if character.isspace():
+        return " "
+    return _REPLACEMENT if unicodedata.category(character) in ("Cc", "Cs") else character

@@ -10,7 +10,7 @@ import numpy as np
 from fillrank.estimators.sampled import SampledCompleter
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report.held_out import HeldOut
-from fillrank.report.style import counted, percent
+from fillrank.report.style import count_noun, format_percent
 
 # Numbers of these sizes are written out, others with a power of ten.
 _WRITTEN_OUT = range(-4, 7)
@@ -89,12 +89,12 @@ def n_entries(model: Any) -> int | None:
 def of_table(model: Any) -> str:
     """What there was, and what was filled in."""
     n_rows, n_columns = model.observations_.shape
-    size = f"The table has {counted(n_rows, 'row')} and {counted(n_columns, 'column')}"
+    size = f"The table has {count_noun(n_rows, 'row')} and {count_noun(n_columns, 'column')}"
     n, n_cells = n_entries(model), n_rows * n_columns
     if n is None:
         return f"{size}. The model came from a file without the entries that it was fitted on."
     if n == n_cells:
-        return f"{size}, and no hole: all of its {counted(n, 'cell')} are observed."
+        return f"{size}, and no missing values: all of its {count_noun(n, 'cell')} are observed."
     are = "is" if n == 1 else "are"
     return (
         f"{size}. {n:,} of its {n_cells:,} cells {are} observed ({100 * n / n_cells:.3g}%); the other "
@@ -124,16 +124,16 @@ def of_rank(model: Any) -> str:
     what = "A factor is a pattern that rows and columns share, such as a taste or a season."
     if hasattr(model, "rank_probabilities_"):
         if model.rank_ == 0:
-            return "No pattern that rows and columns share stands above the noise."
+            return "No pattern that rows and columns share is stronger than the noise."
         share = model.rank_probabilities_[model.rank_]
-        stand = "stands" if model.rank_ == 1 else "stand"
+        verb = "is" if model.rank_ == 1 else "are"
         return (
-            f"{counted(model.rank_, 'factor')} {stand} above the noise, with a probability of "
-            f"{percent(share)}. {what}"
+            f"{count_noun(model.rank_, 'factor')} {verb} stronger than the noise, with a probability of "
+            f"{format_percent(share)}. {what}"
         )
     if hasattr(model, "rank_"):
         return (
-            f"{type(model).__name__} uses {counted(model.rank_, 'factor')}; it gives no probability "
+            f"{type(model).__name__} uses {count_noun(model.rank_, 'factor')}; it gives no probability "
             f"for that. {what}"
         )
     return "How many factors there are is known to the model from which this one came."
@@ -201,7 +201,7 @@ def tiles(model: Any, held_out: HeldOut | None, verdict: Verdict) -> list[Tile]:
         found.append(Tile(number(held_out.rmse), label, tone))
     if hasattr(model, "rank_"):
         chance = getattr(model, "rank_probabilities_", {}).get(model.rank_)
-        sure = "" if chance is None else f", {percent(chance)} sure"
+        sure = "" if chance is None else f", {format_percent(chance)} sure"
         found.append(Tile(f"{model.rank_:,}", ("factor" if model.rank_ == 1 else "factors") + sure))
     found.append(Tile(verdict.short, "state of the fit", verdict.tone))
     return found

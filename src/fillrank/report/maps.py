@@ -1,0 +1,219 @@
+r"""Maps of rows and columns: similar ones are near each other.
+
+With the signal Z = L R^T and its mean row z, the map of the rows shows the two leading left singular
+vectors of Z - 1 z^T, multiplied by their singular values and divided by the square root of the number
+of columns. So the distance between two points is the root mean square difference of the two rows, as far
+as two dimensions can show it. No m x n matrix is made: short vectors with the same inner products
+(posterior/similarity.py) have the same left singular vectors and singular values, which follow from
+their small Gram matrix.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from fillrank.errors import InputError
+from fillrank.posterior.similarity import centred_rows, signal_factors
+from fillrank.report.style import (
+    INK,
+    MUTED,
+    UNITS,
+    count_noun,
+    finish_axes,
+    format_label,
+    get_axes,
+)
+from fillrank.runtime.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Side = Literal["rows", "columns"]
+# Directions in which the outermost point is labelled.
+_N_DIRECTIONS = 12
+_MAX_LABEL = 24
+# Points of a map in the report. Each has its label as a tooltip, so this bounds the file size.
+_MAX_POINTS = 1000
+# The size of a map in the report, in units of its view box.
+_WIDTH, _MARGIN, _LETTER, _LINE = 640.0, 24.0, 9.5, 19.0
+_MIN_HEIGHT, _MAX_HEIGHT = 280.0, 560.0
+
+
+class Projection(NamedTuple):
+    """Points (n, 2) with their labels, and the share of all differences that they show."""
+
+    points: np.ndarray
+    labels: np.ndarray
+    share: float
+    side: Side
+
+    @property
+    def empty(self) -> bool:
+        """Whether a map would show nothing: all points are equal, or there are fewer than three."""
+        return len(self.points) < 3 or not np.ptp(self.points) > 0
+
+
+def project(model: Any, side: Side) -> Projection:
+    """Return the points of all rows, or of all columns."""
+    if side not in ("rows", "columns"):
+        raise InputError(f"side must be 'rows' or 'columns', got {side!r} instead.")
+    data = model.observations_
+    left, right, labels = *signal_factors(model.posterior_), data.row_labels
+    if side == "columns":
+        left, right, labels = right, left, data.column_labels
+    points, share = _leading(left, right)
+    scale = model.posterior_.units.scale / np.sqrt(len(right))
+    return Projection(scale * points, labels, share, side)
+
+
+def _leading(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the two leading columns of U S and their share of sum S^2.
+
+    U S V^T is left right^T with centred rows.
+    """
+    points = np.zeros((len(left), 2))
+    if left.shape[1] == 0:
+        return points, 1.0
+    with one_blas_thread():  # these products are too small for several threads
+        product = centred_rows(left, right)
+        squares, rotation = np.linalg.eigh(product.T @ product)
+        squares = np.maximum(squares[::-1], 0.0)
+        k = min(2, squares.size)
+        found = product @ rotation[:, ::-1][:, :k]
+    # The sign of a singular vector is arbitrary: the outermost point is put on the positive side.
+    extreme = found[np.abs(found).argmax(axis=0), np.arange(k)]
+    points[:, :k] = found * np.where(extreme < 0, -1.0, 1.0)
+    total = float(squares.sum())
+    return points, float(squares[:k].sum()) / total if total > 0 else 1.0
+
+
+def outermost(points: np.ndarray) -> np.ndarray:
+    """Return the positions of the outermost points, each once."""
+    angles = 2 * np.pi * np.arange(_N_DIRECTIONS) / _N_DIRECTIONS
+    directions = np.array([np.cos(angles), np.sin(angles)])
+    return np.unique((points @ directions).argmax(axis=0))
+
+
+def select_points(points: np.ndarray, n_max: int) -> np.ndarray:
+    """Return the positions of at most ``n_max`` points: the outermost, and a random sample."""
+    if len(points) <= n_max:
+        return np.arange(len(points))
+    far = outermost(points)
+    others = np.setdiff1d(np.arange(len(points)), far)
+    some = np.random.default_rng(0).choice(others, n_max - far.size, replace=False)
+    return np.sort(np.concatenate([far, some]))
+
+
+def map(model: Any, side: Side = "rows", ax: Axes | None = None) -> Axes:
+    """Plot rows, or columns, as points: similar ones are near each other.
+
+    The distance between two points is the typical difference of their completed values, as far as two
+    dimensions can show it. The outermost points are labelled.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    side : {"rows", "columns"}
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = get_axes(ax)
+    projection = project(model, side)
+    x, y = projection.points.T
+    size = float(np.clip(4000 / len(x), 3, 24))
+    ax.scatter(x, y, s=size, color=INK, alpha=0.45, linewidths=0)
+    middle = 0.5 * (x.min() + x.max())
+    for k in outermost(projection.points):
+        # Labels point towards the middle. They are plain text: no mathematics, no TeX.
+        alignment, offset = ("right", -4) if x[k] > middle else ("left", 4)
+        ax.annotate(
+            format_label(projection.labels[k], _MAX_LABEL), (x[k], y[k]), xytext=(offset, 4),
+            ha=alignment, textcoords="offset points", fontsize="small", color=MUTED,
+            parse_math=False, usetex=False,
+        )  # fmt: skip
+    ax.set_aspect("equal", adjustable="datalim")
+    title = f"{count_noun(len(x), side.removesuffix('s'))}: similar ones are near each other"
+    units = "" if hasattr(model, "levels_") else f", {UNITS}"
+    share = f"(the map shows {100 * projection.share:.0f}% of all differences)"
+    finish_axes(ax, title, f"main difference{units}\n{share}", f"second difference{units}")
+    return ax
+
+
+class Point(NamedTuple):
+    """A point of a map in the report, in units of its view box."""
+
+    x: float
+    y: float
+    label: str
+
+
+class TextLabel(NamedTuple):
+    """A label beside a point; ``anchor`` says which end of the text is at (x, y)."""
+
+    x: float
+    y: float
+    anchor: str
+    text: str
+
+
+class SvgMap(NamedTuple):
+    """A map as the template draws it, as inline SVG."""
+
+    width: float
+    height: float
+    points: list[Point]
+    labels: list[TextLabel]
+    n_all: int
+    share: float
+    side: str
+
+
+def svg_map(projection: Projection) -> SvgMap:
+    """Return a map of at most 1,000 points, with labels that do not overlap."""
+    chosen = select_points(projection.points, _MAX_POINTS)
+    xy, height = _fit_in_view(projection.points[chosen])
+    labels = projection.labels[chosen]
+    points = [
+        Point(round(x, 1), round(y, 1), format_label(label, 80))
+        for (x, y), label in zip(xy.tolist(), labels, strict=True)
+    ]
+    far = outermost(projection.points[chosen])
+    texts = _place_labels(xy[far], labels[far])
+    n_all = len(projection.points)
+    return SvgMap(_WIDTH, height, points, texts, n_all, projection.share, projection.side)
+
+
+def _fit_in_view(points: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return points within the view box, with the same scale for both axes, and its height."""
+    low, ranges = points.min(axis=0), np.ptp(points, axis=0)
+    wide, high = _WIDTH - 2 * _MARGIN, _MAX_HEIGHT - 2 * _MARGIN
+    scale = min(wide / max(ranges[0], 1e-300), high / max(ranges[1], 1e-300))
+    height = float(max(_MIN_HEIGHT, scale * ranges[1] + 2 * _MARGIN))
+    middle = low + 0.5 * ranges
+    xy = (points - middle) * scale
+    # The vertical axis of a screen points down.
+    return np.column_stack([_WIDTH / 2 + xy[:, 0], height / 2 - xy[:, 1]]), height
+
+
+def _place_labels(xy: np.ndarray, labels: np.ndarray) -> list[TextLabel]:
+    placed: list[TextLabel] = []
+    taken: list[tuple[float, float, float]] = []
+    for (x, y), label in zip(xy.tolist(), labels, strict=True):
+        text = format_label(label, _MAX_LABEL)
+        length = _LETTER * len(text)
+        to_right = x + length + _MARGIN < _WIDTH
+        start = x + 7 if to_right else x - 7 - length
+        stop = start + length
+        free = all(abs(y - b) > _LINE or stop < left or start > right for left, right, b in taken)
+        if free:
+            taken.append((start, stop, y))
+            anchor = "start" if to_right else "end"
+            placed.append(
+                TextLabel(round(x + (7 if to_right else -7), 1), round(y + 4, 1), anchor, text)
+            )
+    return placed
