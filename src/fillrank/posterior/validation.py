@@ -144,4 +144,4 @@ def _is_numeric(array: np.ndarray, n_dimensions: int) -> bool:
 
 def _require(condition: bool, rule: str) -> None:
     if not condition:
-        raise ReadError(f"its parts are inconsistent: {rule}. Restore it from a copy.")
+        raise ReadError(f"its parts are inconsistent: {rule}", advice="Restore it from a copy.")

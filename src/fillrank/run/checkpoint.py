@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from fillrank.errors import CheckpointWarning, InputError, OutputError, ReadError
+from fillrank.errors import CheckpointWarning, InputError, OutputError, ReadError, Setting
 from fillrank.run.chains import EM_WINDOW, Sampler
 from fillrank.run.loop import Run
 from fillrank.run.recorder import Traces
@@ -39,6 +39,7 @@ _TEMPORARY_FILE = re.compile(
 )
 _OLD_LAYOUT = "run.fillrank"
 _MAX_SEED = 2**31 - 1
+_OTHER_FOLDER = "Use another folder, or delete this one to start again."
 _RUN_KIND, _DRAWS_KIND = "checkpoint", "draws of a checkpoint"
 
 Identity = dict[str, str | int]
@@ -127,8 +128,8 @@ class Checkpoint:
         self._candidates = sorted(filter(_RUN_FILE.fullmatch, names), key=_sweep_of)
         if not self._candidates and _OLD_LAYOUT in names:
             raise ReadError(
-                f"the checkpoint in {self} was written by an earlier fillrank and cannot be resumed. "
-                "Use another folder, or delete this one to start again."
+                f"the checkpoint in {self} was written by an earlier fillrank and cannot be resumed",
+                advice=_OTHER_FOLDER,
             )
         self._find_newest()
 
@@ -146,8 +147,8 @@ class Checkpoint:
                 self._errors.append(str(error))
         if self._errors and self.found is None:
             raise ReadError(
-                f"the checkpoint in {self} cannot be resumed: {self._errors[0]} "
-                "Delete the folder to start again."
+                f"the checkpoint in {self} cannot be resumed: {self._errors[0]}",
+                advice="Delete the folder to start again.",
             )
         self.n_saved = _sweep_of(self.found.name) if self.found else None
 
@@ -157,9 +158,9 @@ class Checkpoint:
             identity = unpack(Identity, content.about.get("identity"), {})
             seed = unpack(int, content.about.get("seed"), {})
         except ReadError as error:
-            raise ReadError(f"{name}: {error}") from error
+            raise error.at(name) from error
         if not 0 <= seed <= _MAX_SEED:
-            raise ReadError(f"{name}: the seed must be from 0 to {_MAX_SEED}, got {seed} instead.")
+            raise ReadError(place=f"{name}: the seed", allowed=f"from 0 to {_MAX_SEED}", value=seed)
         return Saved(name, identity, seed, content)
 
     def identify(self, identity: Identity, seed: int) -> None:
@@ -170,9 +171,10 @@ class Checkpoint:
             return
         names = found.keys() | identity.keys()
         different = sorted(name for name in names if found.get(name) != identity.get(name))
+        settings = [piece for name in different for piece in (Setting(name), ", ")]
         raise InputError(
-            f"{self} has the checkpoint of another run: it differs in {', '.join(different)}. "
-            "Use another folder, or delete this one to start again."
+            (f"{self} has the checkpoint of another run: it differs in ", *settings[:-1]),
+            advice=_OTHER_FOLDER,
         )
 
     def restore(self, run: Run, sampler: Sampler) -> Run:

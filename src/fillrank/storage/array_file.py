@@ -134,7 +134,7 @@ def _normalize(name: str, array: np.ndarray) -> np.ndarray:
             f"arrays must have one of the types {', '.join(sorted(DTYPES))}; {name} has {array.dtype}."
         )
     if name == "__metadata__":
-        raise InputError("an array cannot be named __metadata__. Use another name.")
+        raise InputError("an array cannot be named __metadata__", advice="Use another name.")
     return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
@@ -182,7 +182,8 @@ def _save(path: Path, stored: dict[str, np.ndarray], metadata: dict[str, str]) -
     if len(raw) > _LARGEST_HEADER:
         raise InputError(
             f"a file can contain about 25,000 arrays; got {len(stored)}, or too long a description "
-            "of them. Join small arrays into larger ones."
+            "of them",
+            advice="Join small arrays into larger ones.",
         )
     with open(path, "wb") as file:
         file.write(len(raw).to_bytes(8, "little"))
@@ -199,20 +200,23 @@ def _convert_errors(path: Path) -> Iterator[None]:
     except (FillrankError, MemoryError):
         raise
     except FileNotFoundError as error:
-        raise ReadError(f"there is no file {path}. Check its name and its folder.") from error
+        raise ReadError(
+            f"there is no file {path}", advice="Check its name and its folder."
+        ) from error
     except OSError as error:
         raise ReadError(
-            f"{path} cannot be read: {error.strerror or error}. Check its permissions and its disk."
+            f"{path} cannot be read: {error.strerror or error}",
+            advice="Check its permissions and its disk.",
         ) from error
     except Exception as error:  # safetensors and numpy raise many types for a damaged file
         cause = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
         raise ReadError(
-            f"{path} is damaged: {cause}. Restore it from a copy, or create it again."
+            f"{path} is damaged: {cause}", advice="Restore it from a copy, or create it again."
         ) from error
 
 
 def _foreign(path: Path, reason: str) -> ReadError:
-    return ReadError(f"{path} {reason}. Use a file that was written by fillrank.")
+    return ReadError(f"{path} {reason}", advice="Use a file that was written by fillrank.")
 
 
 def _read_header(path: Path) -> bytes:
@@ -257,8 +261,8 @@ def _check_metadata(path: Path, metadata: dict[str, str], kind: str) -> None:
     version = metadata.get("version", "")
     if re.fullmatch("[1-9][0-9]{0,5}", version, re.ASCII) and int(version) > _VERSION:
         raise ReadError(
-            f"{path} was written by a newer fillrank (layout {version}; this one reads {_VERSION}). "
-            "Run: pip install --upgrade fillrank"
+            f"{path} was written by a newer fillrank (layout {version}; this one reads {_VERSION})",
+            advice="Run: pip install --upgrade fillrank",
         )
     if version != str(_VERSION) or metadata.keys() != _KEYS:
         raise ValueError("its metadata is incomplete")

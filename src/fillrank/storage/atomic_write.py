@@ -14,23 +14,25 @@ from pathlib import Path
 
 from fillrank.errors import OutputError
 
+_OTHER_PATH, _OTHER_DISK = "use another path.", "use a path on another disk."
 _FORBIDDEN = (
-    "you do not have permission to write there. Use another path, or change the permissions"
+    "you do not have permission to write there",
+    f"Change the permissions, or {_OTHER_PATH}",
 )
-_NO_FOLDER = "its folder does not exist. Create the folder first, or use another path"
-# File names have at most 255 bytes on most disks, and a character has up to four.
-_MAX_NAME_LENGTH = 50
-# The causes that users meet, and what to do about each.
+_NO_FOLDER = "its folder does not exist", f"Create the folder first, or {_OTHER_PATH}"
+# The causes that users meet, with advice.
 _CAUSES = {
-    errno.ENOSPC: "the disk is full. Free some space, or use a path on another disk",
-    errno.EDQUOT: "your disk quota is used up. Free some space, or use a path on another disk",
-    errno.EFBIG: "the file is larger than the disk or your limits allow. Use a path on another disk",
+    errno.ENOSPC: ("the disk is full", f"Free some space, or {_OTHER_DISK}"),
+    errno.EDQUOT: ("your disk quota is used up", f"Free some space, or {_OTHER_DISK}"),
+    errno.EFBIG: ("the file is larger than the disk or your limits allow", "Use another disk."),
     errno.ENOENT: _NO_FOLDER,
     errno.ENOTDIR: _NO_FOLDER,
     errno.EACCES: _FORBIDDEN,
     errno.EPERM: _FORBIDDEN,
-    errno.EROFS: "the disk is read-only. Use a path on another disk",
+    errno.EROFS: ("the disk is read-only", "Use another disk."),
 }
+# File names have at most 255 bytes on most disks, and a character has up to four.
+_MAX_NAME_LENGTH = 50
 
 
 @contextmanager
@@ -83,8 +85,9 @@ def _convert_errors(path: Path) -> Iterator[None]:
     except OutputError:
         raise
     except OSError as error:
-        cause = _CAUSES.get(error.errno or 0, f"{error.strerror or error}. Use another path")
-        raise OutputError(f"{path} cannot be written: {cause}.") from error
+        other = f"{error.strerror or error}", "Use another path."
+        cause, advice = _CAUSES.get(error.errno or 0, other)
+        raise OutputError(f"{path} cannot be written: {cause}", advice=advice) from error
 
 
 def _resolve(path: Path) -> Path:
@@ -96,15 +99,15 @@ def _resolve(path: Path) -> Path:
         return target
     except ValueError as error:
         raise OutputError(
-            f"{str(path)!r} is not a valid path: {error}. Use another path."
+            f"{str(path)!r} is not a valid path: {error}", advice="Use another path."
         ) from error
     if stat.S_ISDIR(status.st_mode):
-        raise OutputError(f"{path} is a folder. Use the path of a file.")
+        raise OutputError(f"{path} is a folder", advice="Use the path of a file.")
     if not stat.S_ISREG(status.st_mode):
-        raise OutputError(f"{path} is a device or a pipe. Use the path of a file.")
+        raise OutputError(f"{path} is a device or a pipe", advice="Use the path of a file.")
     if not os.access(target, os.W_OK):
         raise OutputError(
-            f"{path} is write-protected. Change its permissions, or use another path."
+            f"{path} is write-protected", advice=f"Change its permissions, or {_OTHER_PATH}"
         )
     return target
 

@@ -96,13 +96,14 @@ class LocalFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(
-                f"the checkpoint folder {path} cannot be created: {error.strerror}. Use another folder."
+                f"the checkpoint folder {path} cannot be created: {error.strerror}",
+                advice="Use another folder.",
             ) from error
         # Checked here, not after hours of work that would be lost.
         if not os.access(path, os.W_OK | os.X_OK):
             raise OutputError(
-                f"you do not have permission to write to the checkpoint folder {path}. "
-                "Use another folder."
+                f"you do not have permission to write to the checkpoint folder {path}",
+                advice="Use another folder.",
             )
 
     def __str__(self) -> str:
@@ -129,8 +130,8 @@ class LocalFolder:
     def claim(self) -> None:
         if not self._lock.acquire():
             raise OutputError(
-                f"the folder {self._path} is in use: {self._lock.holder()} saves a checkpoint there. "
-                "Wait until it ends, or use another folder."
+                f"the folder {self._path} is in use: {self._lock.holder()} saves a checkpoint there",
+                advice="Wait until it ends, or use another folder.",
             )
 
     def check_claim(self) -> None:
@@ -152,7 +153,8 @@ class SharedFolder:
             import fsspec  # type: ignore[import-untyped]
         except ImportError as error:
             raise NotSupportedError(
-                f'{url} requires fsspec, which is not installed. Run: pip install "fillrank[dask]"'
+                f"{url} requires fsspec, which is not installed",
+                advice='Run: pip install "fillrank[dask]"',
             ) from error
         try:
             self._storage, path = fsspec.core.url_to_fs(url)
@@ -210,8 +212,8 @@ class SharedFolder:
             found = self._storage.cat_file(path, start=0, end=end) if exists else b""
         if found != self._claim:
             raise OutputError(
-                f"another process has started to save its checkpoint in {self._url}. "
-                "Use another folder for one of the two."
+                f"another process has started to save its checkpoint in {self._url}",
+                advice="Use another folder for one of the two.",
             )
 
     def release(self) -> None:

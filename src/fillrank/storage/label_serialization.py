@@ -139,5 +139,6 @@ def _time_type(name: str) -> np.dtype[Any]:
 def _label_error(found: str) -> InputError:
     return InputError(
         "row and column labels must be numbers, text or dates to be stored in a file; got one "
-        f"{found}. Convert such labels to text first."
+        f"{found}",
+        advice="Convert such labels to text first.",
     )

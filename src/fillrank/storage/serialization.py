@@ -32,6 +32,8 @@ from fillrank.storage.strict_json import decode_float, encode_float
 
 Labels = Annotated[np.ndarray, "row or column labels"]
 
+_ADVICE = "Restore the file from a copy, or create it again."
+
 # Every integer up to here is exact as a float.
 _MAX_EXACT_INTEGER = 2**53
 
@@ -86,8 +88,7 @@ def unpack_all(hint: Any, tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     value = _codec(hint).unpack(tree, location)
     if unused := sorted(arrays.keys() - location.used):
         raise ReadError(
-            f"every array must be used; these are not: {short_repr(unused)}. "
-            "Restore the file from a copy, or create it again."
+            f"every array must be used; these are not: {short_repr(unused)}", advice=_ADVICE
         )
     return value
 
@@ -128,8 +129,8 @@ class _Location:
     def read_error(self, expected: str, tree: Any) -> ReadError:
         """Return the error for a tree that does not match the hint."""
         return ReadError(
-            f"{self.name or 'the content'} must be {expected}, got {short_repr(tree)} instead. "
-            "Restore the file from a copy, or create it again."
+            f"{self.name or 'the content'} must be {expected}, got {short_repr(tree)} instead",
+            advice=_ADVICE,
         )
 
 
@@ -247,8 +248,8 @@ class _LabelArray:
             return decode_labels(stored, tree["dtype"])
         except (TypeError, ValueError, OverflowError) as error:
             raise ReadError(
-                f"the labels of {location.name or 'rows or columns'} cannot be read: {error}. "
-                "Restore the file from a copy, or create it again."
+                f"the labels of {location.name or 'rows or columns'} cannot be read: {error}",
+                advice=_ADVICE,
             ) from error
 
 
