@@ -12,7 +12,8 @@ from fillrank.runtime.memory import available_memory, check_room, in_bytes
 
 GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 ZIP_ERRORS = (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError, OSError)
-# A text table in memory takes about so many times its size: bytes, text, then positions and values.
+# A text table takes at least so many times its size in memory: bytes, text, positions and values. Tables
+# of short cells take up to 30 times as much, which is checked when their lines can be counted.
 TIMES_TEXT = 4
 _AT_ONCE = 2**20
 # Compressed files say nothing reliable about their size; where nobody says how much memory there is,
@@ -62,9 +63,10 @@ def _limited(file: gzip.GzipFile | IO[bytes], source: str) -> bytes:
     while part := file.read(_AT_ONCE):
         if content.tell() + len(part) > most:
             raise ReadError(
-                f"{source} unpacks to more than {in_bytes(most)}, and a text table takes about "
-                f"{TIMES_TEXT} times its size in memory. If it is meant to be so large, unpack it "
-                "yourself and read the file that comes of it."
+                f"{source} unpacks to more than {in_bytes(most)}, and a text table takes at "
+                f"least {TIMES_TEXT} times its size in memory. If it is meant to be so large, read it "
+                "where there is more memory; or save it as Parquet, of which a long table is read in "
+                "batches."
             )
         content.write(part)
     return content.getvalue()

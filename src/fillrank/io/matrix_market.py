@@ -14,13 +14,15 @@ import numpy as np
 
 from fillrank.errors import InputError, ReadError
 from fillrank.io.text import decode
-from fillrank.table.matrices import check_shape, check_stored_shape
+from fillrank.runtime.memory import check_room, in_bytes
+from fillrank.table.matrices import check_shape, check_stored_shape, observed_cells
 from fillrank.table.triplets import Triplets
 
 SMALL = 1_000_000  # characters; for less than this it does not pay to import pyarrow
 _FORMATS = ("coordinate", "array")
 _FIELDS = ("real", "double", "integer", "unsigned-integer")
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric")
+_BYTES_PER_NUMBER = 24  # as text was parsed, as a column and as an array
 _SHOWN = 60  # letters of a line
 
 
@@ -94,8 +96,10 @@ def _read_header(text: str, source: str) -> tuple[str, str]:
 
 def _read_sizes(text: str, n_sizes: int, source: str) -> tuple[list[int], _Body]:
     """Give the numbers of the first line that is no comment, and what is below it."""
-    lines = io.StringIO(text)
-    for number, line in enumerate(lines, 1):
+    number, stop = 0, 0
+    while stop < len(text):
+        start, stop = stop, text.find("\n", stop) + 1 or len(text)
+        number, line = number + 1, text[start:stop]
         if line.startswith("%") or not line.strip():
             continue
         words = line.split()
@@ -104,7 +108,7 @@ def _read_sizes(text: str, n_sizes: int, source: str) -> tuple[list[int], _Body]
             raise ReadError(
                 f"{source}, line {number}: must be the numbers of {wanted}; got {_cut(line)}."
             )
-        return [int(word) for word in words], _Body(lines.read(), number + 1, source)
+        return [int(word) for word in words], _Body(text[stop:], number + 1, source)
     raise ReadError(f"{source} ends before the line that has the size of the matrix.")
 
 
@@ -162,8 +166,7 @@ def _parse_cells(body: _Body, shape: tuple[int, int], symmetry: str) -> MatrixMa
         columns, rows = np.triu_indices(n_rows, below)
         matrix[columns, rows] = -cells if below else cells
         matrix[rows, columns] = cells
-    rows, columns = np.nonzero(~np.isnan(matrix))
-    return MatrixMarket(Triplets(rows, columns, matrix[rows, columns]), shape, is_sparse=False)
+    return MatrixMarket(observed_cells(matrix), shape, is_sparse=False)
 
 
 def _check_number(source: str, what: str, promised: int, found: int) -> None:
@@ -178,6 +181,12 @@ def _parse_numbers(body: _Body, fields: tuple[str, ...]) -> np.ndarray:
     """Parse lines of so many numbers each."""
     if not body.text.strip():
         return np.empty((0, len(fields)))
+    n_numbers = len(fields) * (body.text.count("\n") + 1)
+    check_room(
+        len(body.text) + _BYTES_PER_NUMBER * n_numbers,
+        f"a Matrix Market file of {in_bytes(len(body.text))} with {n_numbers:,} numbers",
+        "Save a part of it.",
+    )
     is_large = len(body.text) >= SMALL and find_spec("pyarrow")
     if is_large and (fast := _parse_fast(body.text, len(fields))) is not None:
         return fast

@@ -103,6 +103,8 @@ def read(
         raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise ReadError(f"{path} needs more memory than can be had. Read a part of it.") from error
 
 
 def _from_memory(

@@ -14,6 +14,7 @@ import numpy as np
 
 from fillrank.errors import ReadError, UnknownNameError
 from fillrank.io.arrow_text import parse_long_fast
+from fillrank.runtime.memory import check_room, in_bytes
 from fillrank.table.labels import as_names
 from fillrank.table.layout import LONG_HINT, names_rows
 from fillrank.table.triplets import Triplets
@@ -29,7 +30,13 @@ _MISSING_HINT = (
 DELIMITERS = {"::": "'::'", "\t": "tab", ";": "';'", "|": "'|'", ",": "','", " ": "white space"}
 BLANK = " \t\r\n,;|:"  # lines of nothing else have no content
 NOTES = ("source:", "sources:", "note:", "notes:")  # how a note below a table begins
+_NOTE_LETTERS = "sSnN* \t"
 _SHOWN = 60  # letters of a cell
+_PIECE = 2**16  # characters that are split into lines together
+# Memory for each cell, line and label, beside the text; measured.
+_BYTES_PER_CELL, _BYTES_PER_LINE, _BYTES_PER_LABEL = 9, 32, 200
+_FIRST_CHECK = 2**10  # lines of a long table
+_TOO_LARGE = "Read a part of it; or save it as Parquet, of which a long table is read in batches."
 HEAD = 100  # lines from which delimiter and header are judged
 INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # 007 is a code, not a number
 
@@ -57,6 +64,19 @@ class TextTable(NamedTuple):
                 f"a number. {self._advice(column)}"
             )
         return number
+
+    def numbers(self, fields: list[str], line: int, first: int) -> list[float]:
+        """Parse the cells of a line from the first one that holds a value."""
+        cells = fields[first:]
+        if "_" not in "".join(cells):  # which Python would take
+            with suppress(ValueError):
+                return list(map(float, cells))
+        return [self.number(text, line, column) for column, text in enumerate(cells, first)]
+
+    @property
+    def n_lines(self) -> int:
+        """The number of lines at most, the header included."""
+        return max(self.text.count("\n"), self.text.count("\r")) + 1
 
     def _advice(self, column: int) -> str:
         """What to do about a cell that is no number."""
@@ -135,6 +155,9 @@ def decode(data: bytes, source: str) -> str:
     """Decode UTF-8; refuse what is no text."""
     if b"\0" in data:
         raise ReadError(f"{source} is not a text file: it has zero bytes in it.")
+    # A single character outside of ASCII may make all of them take up to four bytes.
+    n_bytes = len(data) if data.isascii() else 4 * len(data)
+    check_room(n_bytes, f"a text of {in_bytes(len(data))}", _TOO_LARGE)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -147,12 +170,21 @@ def decode(data: bytes, source: str) -> str:
 
 def split_lines(text: str, delimiter: str) -> Any:
     """Make a csv reader: quotes, and line breaks within them, are as the csv module has them."""
-    lines: Any = io.StringIO(text, newline="")
+    lines: Iterator[str] = _lines(text)
     if delimiter == "::":
-        lines, delimiter = io.StringIO(text.replace("::", "\x1f"), newline=""), "\x1f"
+        lines, delimiter = (line.replace("::", "\x1f") for line in lines), "\x1f"
     elif delimiter == " ":
         lines = (line.replace("\t", " ").strip() for line in lines)
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter != "\t")
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines with their ends; in pieces, for io.StringIO takes four bytes for each character."""
+    start = 0
+    while start < len(text):
+        stop = text.find("\n", start + _PIECE) + 1 or len(text)
+        yield from io.StringIO(text[start:stop], newline="")
+        start = stop
 
 
 def _is_blank(fields: list[str]) -> bool:
@@ -165,9 +197,11 @@ def _starts_note(text: str) -> bool:
 
 def _may_be_note(fields: list[str], after_blank: bool) -> bool:
     """Whether the line would be a note below the table, if it were the last one."""
-    if _starts_note(fields[0]):
-        return True
     first, *others = fields
+    if not after_blank and first[:1] not in _NOTE_LETTERS:  # nearly all lines
+        return False
+    if _starts_note(first):
+        return True
     may_be = after_blank or first.lstrip().startswith("*")
     return may_be and not _is_blank([first]) and _is_blank(others)
 
@@ -184,6 +218,8 @@ def parse_number(text: str, delimiter: str) -> float | None:
     >>> parse_number("1,5", ";"), parse_number("n/a", ","), parse_number("1,5", "\\t")
     (1.5, nan, None)
     """
+    if not text:
+        return np.nan
     if "_" in text:  # which Python would take
         return None
     try:
@@ -197,7 +233,7 @@ def parse_number(text: str, delimiter: str) -> float | None:
 
 def open_table(text: str, source: str) -> TextTable:
     """Find out the delimiter and the header."""
-    lines = (line for line in io.StringIO(text, newline="") if line.strip(BLANK))
+    lines = (line for line in _lines(text) if line.strip(BLANK))
     head_text = "".join(islice(lines, HEAD))
     if not head_text:
         raise ReadError(f"{source} is empty.")
@@ -285,7 +321,13 @@ def parse_long(table: TextTable, row: int, column: int, value: int) -> NamedTrip
     rows: dict[str, int] = {}
     columns: dict[str, int] = {}
     row_index, column_index, values = array("i"), array("i"), array("d")
+    n_lines = table.n_lines
     for line, fields in table.body():
+        n_read = len(values)
+        if (
+            n_read >= _FIRST_CHECK and n_read & (n_read - 1) == 0
+        ):  # and then whenever it has doubled
+            _check_long(n_lines, n_read, len(rows) + len(columns))
         row_name, column_name = fields[row].strip(), fields[column].strip()
         if not (row_name and column_name):
             nameless = table.names[column if row_name else row]
@@ -297,20 +339,39 @@ def parse_long(table: TextTable, row: int, column: int, value: int) -> NamedTrip
     return NamedTriplets(triplets, as_labels(list(rows)), as_labels(list(columns)))
 
 
+def _check_long(n_lines: int, n_read: int, n_labels: int) -> None:
+    """Refuse a long table that does not fit in memory if the rest has as many new labels per line."""
+    n_left = max(n_lines - n_read, 0)
+    check_room(
+        _BYTES_PER_LINE * n_left + _BYTES_PER_LABEL * n_left * n_labels // n_read,
+        f"a long table of {n_lines:,} lines",
+        _TOO_LARGE,
+    )
+
+
 def parse_wide(table: TextTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, str | None]:
     """Take one cell per entry; return the cells, both sides' names, the name of the row names."""
     named = _first_column_names(table)
+    n_columns = len(table.names) - named
+    n_cells = table.n_lines * n_columns
+    n_labels = table.n_lines if named else 0
+    check_room(
+        _BYTES_PER_CELL * n_cells + _BYTES_PER_LABEL * n_labels,
+        f"a wide table of up to {table.n_lines:,} lines and {n_columns:,} columns",
+        _TOO_LARGE,
+    )
     labels, cells = [], array("d")
     for line, fields in table.body():
-        labels.append(fields[0].strip())
-        if named and not labels[-1]:
-            raise ReadError(f"{table.source}, line {line}: the row has no name.")
-        cells.extend(table.number(fields[j], line, j) for j in range(named, len(fields)))
-    row_labels = as_labels(labels) if named else np.arange(len(labels))
-    n_columns = len(table.names) - named
+        if named:
+            labels.append(fields[0].strip())
+            if not labels[-1]:
+                raise ReadError(f"{table.source}, line {line}: the row has no name.")
+        cells.extend(table.numbers(fields, line, int(named)))
+    n_rows = len(cells) // n_columns
+    row_labels = as_labels(labels) if named else np.arange(n_rows)
     column_labels = as_labels(table.names[named:]) if table.has_header else np.arange(n_columns)
     row_field = table.names[0] if named and table.has_header else None
-    matrix = np.array(cells).reshape(len(labels), n_columns)
+    matrix = np.frombuffer(cells).reshape(n_rows, n_columns)
     return matrix, row_labels, column_labels, row_field or None
 
 

@@ -27,7 +27,9 @@ def read_text(
     data: bytes, source: str, fields: LongFields | None, layout: Layout, duplicates: Duplicates
 ) -> Observations:
     """Read a text table; `fillrank.io.read.read` has the rules."""
-    table = open_table(decode(data, source), source)
+    text = decode(data, source)
+    del data  # large files have no place for both
+    table = open_table(text, source)
     fields = fields or named_fields(table.names, layout)
     if fields is not None:
         named = parse_long(table, *map(table.position, fields))
@@ -55,6 +57,8 @@ def _from_wide(table: TextTable, duplicates: Duplicates) -> Observations:
 def _long_by_content(table: TextTable) -> NamedTriplets | None:
     if len(table.names) not in (3, 4):
         return None
+    if table.has_header and table.holds_numbers(1):
+        return None  # as `_looks_long` would find, after all lines were parsed
     try:
         named = parse_long(table, 0, 1, 2)
     except ReadError:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fillrank.errors import InputError
 from fillrank.runtime.memory import check_room
-from fillrank.table.triplets import Triplets
+from fillrank.table.triplets import BYTES_TO_SORT, Triplets
 from fillrank.validation import as_real
 
 # Positions are held in 32 bits.
@@ -14,6 +14,8 @@ _MOST_LINES = 2**31 - 1
 # A file that names more rows and columns must have entries in many of them: that costs a forger disk.
 _MANY_LINES = 10_000_000
 _LINES_PER_ENTRY = 20
+_BYTES_PER_CELL = 26  # of an observed cell: its position and its value, before they are sorted
+_USE_LESS = "Use a part of its rows; or make room, by ending other programs or on a larger machine."
 _BYTES_PER_LINE = 24  # of a row or column without any entry
 
 
@@ -47,6 +49,8 @@ def check_stored_shape(shape: tuple[int, int], n_entries: int) -> None:
 
 def dense_matrix(X: Any) -> np.ndarray:
     """Give an array with NaN where X is masked."""
+    if isinstance(X, np.ndarray) and X.dtype != np.float64:
+        check_room(8 * X.size, f"a matrix of shape {X.shape} in float64", _USE_LESS)
     matrix = as_real(np.ma.getdata(X) if isinstance(X, np.ma.MaskedArray) else X, "X")
     mask = np.ma.getmask(X)
     return matrix if mask is np.ma.nomask else np.where(mask, np.nan, matrix)
@@ -55,7 +59,14 @@ def dense_matrix(X: Any) -> np.ndarray:
 def observed_cells(matrix: np.ndarray) -> Triplets:
     """Give the cells of an array that are not NaN."""
     check_shape(matrix.shape)
-    row_index, column_index = np.nonzero(~np.isnan(matrix))
+    observed = ~np.isnan(matrix)
+    n_entries = int(np.count_nonzero(observed))
+    check_room(
+        (_BYTES_PER_CELL + BYTES_TO_SORT) * n_entries,
+        f"the entries of a matrix of shape {matrix.shape}, {n_entries:,} of them,",
+        _USE_LESS,
+    )
+    row_index, column_index = np.nonzero(observed)
     return Triplets(row_index, column_index, matrix[row_index, column_index])
 
 

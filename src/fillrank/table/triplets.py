@@ -5,12 +5,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fillrank.errors import InputError
+from fillrank.runtime.memory import check_room
 from fillrank.table.entries import Entries
 from fillrank.table.labels import SHOWN, factorize, written
 from fillrank.table.narrow import narrowed
 from fillrank.table.ordering import gather, turned
 
 Duplicates = Literal["error", "mean", "last", "first"]
+# Memory to sort an entry, and to find its labels among the others before that; measured.
+BYTES_TO_SORT, _BYTES_TO_ENCODE = 32, 64
 DUPLICATES = ("error", "mean", "last", "first")
 
 
@@ -33,6 +36,7 @@ def number_names(
             "rows, columns and values must be of one length; "
             f"got {len(rows)}, {len(columns)} and {len(values)}."
         )
+    _check_memory(_BYTES_TO_ENCODE + BYTES_TO_SORT, len(values))
     row_index, row_labels = factorize(rows, "row")
     column_index, column_labels = factorize(columns, "column")
     return Triplets(row_index, column_index, values), row_labels, column_labels
@@ -46,10 +50,19 @@ def gather_columns(
     This is the first half of a sort, after which the triplets need not be there any more: whoever
     has many of them lets them go before `put_in_order` does the second.
     """
+    _check_memory(BYTES_TO_SORT, len(triplets.values))
     triplets = _without_missing(triplets)
     _check_finite(triplets, row_labels, column_labels)
     rows, columns, values = triplets
     return gather(columns, rows, narrowed(values), (len(column_labels), len(row_labels)))
+
+
+def _check_memory(n_bytes_each: int, n_entries: int) -> None:
+    check_room(
+        n_bytes_each * n_entries,
+        f"a table of {n_entries:,} entries",
+        "Use fewer of them; or save them as a long table in Parquet, which is read in batches.",
+    )
 
 
 def put_in_order(
