@@ -15,10 +15,9 @@ from arviz_stats.base import array_stats
 
 import fillrank as fr
 from fillrank.draws.streams import chain_key
-from fillrank.runtime.threads import one_blas_thread
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers import bpmf
-from fillrank.samplers.state import Data
+from fillrank.samplers.model import Data
 from fillrank.table.units import standardise
 
 
@@ -69,7 +68,7 @@ def _standard(observations):
 def _frames(rank, workers):
     prior = bpmf.Hyperprior(2.0, float(rank), 0.1, (1.0, 0.01))
     return {
-        name: bpmf.Frame(prior, name == "joint", chain_key(0, 0), workers)
+        name: bpmf.Context(prior, name == "joint", chain_key(0, 0), workers)
         for name in ("joint", "entries")
     }
 
@@ -92,9 +91,9 @@ def mixing(arguments):
             states = dict.fromkeys(frames, start)
             seconds, traces = {name: [] for name in frames}, {name: [] for name in frames}
             for _ in range(300):
-                for name, frame in frames.items():
+                for name, context in frames.items():
                     started = time.perf_counter()
-                    states[name], _ = bpmf.sweep(states[name], data, frame)
+                    states[name], _ = bpmf.sweep(states[name], data, context)
                     seconds[name].append(time.perf_counter() - started)
                     traces[name].append(bpmf.draw(states[name]).at(*cells))
         for name in frames:

@@ -13,10 +13,10 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.draws.streams import chain_key
-from fillrank.runtime.threads import one_blas_thread
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers import bpmf, gasr
-from fillrank.samplers.state import Data, Effect, Frame, Options, Start, full_if_so, init
+from fillrank.samplers.gasr import Context, Options, init
+from fillrank.samplers.model import Data, Effect, Start, detect_complete
 from fillrank.table.units import standardise
 
 RANK = 30
@@ -34,30 +34,35 @@ def entries_of(shape):
 
 
 def chains(shape, workers):
-    """(name, sweep, first state, frame) of each method."""
+    """(name, sweep, first state, context) of each method."""
     rng, key, law = np.random.default_rng(0), chain_key(0, 0), Effect(0.0, 0.1)
     U, V = (np.linalg.qr(rng.standard_normal((n, RANK)))[0] for n in shape)
     s = np.full(RANK, np.sqrt(max(shape)))
     start = Start(np.zeros(shape[0]), np.zeros(shape[1]), law, law, U, s, V, 0.5, RANK)
-    yield "GASR", gasr.sweep, init(start, DTYPE, rng), Frame(OPTIONS, key, workers, relaxed_from=0)
+    yield (
+        "GASR",
+        gasr.sweep,
+        init(start, DTYPE, rng),
+        Context(OPTIONS, key, workers, relaxed_from=0),
+    )
     first = bpmf.init(shape, RANK, 0.5, DTYPE, rng)
     for joint, name in ((False, "BPMF, entries"), (True, "BPMF, joint")):
-        yield name, bpmf.sweep, first, bpmf.Frame(PRIOR, joint, key, workers)
+        yield name, bpmf.sweep, first, bpmf.Context(PRIOR, joint, key, workers)
 
 
-def seconds_of(sweep, state, data, frame):
+def seconds_of(sweep, state, data, context):
     """(state, seconds) of one sweep."""
     started = time.perf_counter()
-    state, _ = sweep(state, data, frame)
+    state, _ = sweep(state, data, context)
     return state, time.perf_counter() - started
 
 
-def compare(sweep, state, data, frame, turns):
+def compare(sweep, state, data, context, turns):
     """Seconds (turns, 2) of sweeps by entries and by products, in turns; the first compile."""
-    forms = (data, full_if_so(data))
+    forms = (data, detect_complete(data))
     states, seconds = [state, state], []
     for _ in range(turns + 2):
-        pair = [seconds_of(sweep, states[i], forms[i], frame) for i in (0, 1)]
+        pair = [seconds_of(sweep, states[i], forms[i], context) for i in (0, 1)]
         states = [after for after, _ in pair]
         seconds.append([spent for _, spent in pair])
     return np.array(seconds[2:])
@@ -73,8 +78,8 @@ if __name__ == "__main__":
     with one_blas_thread(), Workers(arguments.threads) as workers:
         for shape in SHAPES:
             data = entries_of(shape)
-            for name, sweep, state, frame in chains(shape, workers):
-                seconds = compare(sweep, state, data, frame, arguments.turns)
+            for name, sweep, state, context in chains(shape, workers):
+                seconds = compare(sweep, state, data, context, arguments.turns)
                 sparse, dense = 1e3 * np.median(seconds, axis=0)
                 low, middle, high = np.percentile(seconds[:, 0] / seconds[:, 1], [25, 50, 75])
                 print(

@@ -20,9 +20,8 @@ from fillrank.posterior.fold_in import fold_in
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.metrics import coverage, rmse
 from fillrank.posterior.posterior import Posterior, Units
-from fillrank.runtime.threads import one_blas_thread
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.draw import Draw
+from fillrank.runtime.threads import Workers, one_blas_thread
+from fillrank.samplers.model import Draw
 from fillrank.table.entries import compress
 
 # A name that no user and no movie has.

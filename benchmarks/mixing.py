@@ -16,7 +16,7 @@ import numpy as np
 from arviz_stats.base import array_stats
 
 import fillrank as fr
-from fillrank.samplers import state
+from fillrank.samplers import gasr
 
 RELAXATIONS = (0.0, -0.3, -0.5, -0.7)
 SWEEPS, BURN_IN = 450, 50
@@ -52,7 +52,7 @@ def main():
     print("|---|---|---|---|---|---|")
     for name, train, held_out in tables(parser.parse_args().data):
         for relaxation in RELAXATIONS:
-            state.RELAXATION = relaxation
+            gasr.RELAXATION = relaxation
             model = fr.GASR(
                 max_rank=30, n_sweeps=BURN_IN, burn_in=BURN_IN - 1, random_state=0, progress=False
             ).fit(train)

@@ -19,7 +19,7 @@ from numba import njit
 
 import fillrank as fr
 from fillrank.posterior.metrics import rmse
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 
 SHAPE = (6040, 3706)
 N_ENTRIES = 1_000_000

@@ -15,9 +15,8 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.kernels.products import product, residual
-from fillrank.runtime.threads import one_blas_thread
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers, one_blas_thread
+from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.soft_impute_als import soft_impute_als
 from fillrank.table.units import standardise

@@ -22,17 +22,16 @@ from numba import njit
 
 import fillrank as fr
 from fillrank.draws.normal import normal
-from fillrank.draws.streams import chain_key, seek, start_stream
+from fillrank.draws.streams import Address, chain_key, seek, start_stream
 from fillrank.kernels.gaussian_rows import (
-    Address,
     Prior,
     _gather,
     _last_pass,
     _pass,
+    align_rows,
     gaussian_rows,
-    lined_up,
 )
-from fillrank.kernels.lanes import LANES
+from fillrank.kernels.simd import LANES
 from fillrank.kernels.tiles import (
     REASSOCIATE,
     add_multiple,
@@ -40,7 +39,7 @@ from fillrank.kernels.tiles import (
     longest_row,
     square_and_product,
 )
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.table.units import standardise
 
 RANK = 30
@@ -161,7 +160,7 @@ def jobs(data):
 
     def half_sweeps(workers):
         for side, own, other, out in zip(sides, blocks, blocks[::-1], squares, strict=True):
-            copy, lines = own.copy(), lined_up(other)
+            copy, lines = own.copy(), align_rows(other)
 
             def work(start, stop, side=side, copy=copy, lines=lines, out=out):
                 gaussian_rows(side, copy, lines, prior, NOISE, address, out, start, stop)
@@ -170,7 +169,7 @@ def jobs(data):
 
     def bare(workers):
         for side, own, other, out in zip(sides, blocks, blocks[::-1], squares, strict=True):
-            copy, lines = own.copy(), lined_up(other)
+            copy, lines = own.copy(), align_rows(other)
 
             def work(start, stop, side=side, copy=copy, lines=lines, out=out):
                 bare_rows(side, copy, lines, RANK + 1, out, start, stop)

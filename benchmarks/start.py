@@ -16,12 +16,10 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.draws.streams import chain_key
-from fillrank.runtime.threads import one_blas_thread
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.gasr import sweep
-from fillrank.samplers.state import Data, Frame, Options, init
-from fillrank.solvers.effects import start_effects
-from fillrank.solvers.spectral_start import spectral_start
+from fillrank.runtime.threads import Workers, one_blas_thread
+from fillrank.samplers.gasr import Context, Options, init, sweep
+from fillrank.samplers.model import Data
+from fillrank.solvers.starts import spectral_start, start_effects
 from fillrank.table.units import standardise
 from speed import random_ratings
 
@@ -44,12 +42,12 @@ def measure(data, workers, repeats):
         return spectral_start(data, MAX_RANK, OPTIONS, workers, np.random.default_rng(0))
 
     state = init(start(), np.dtype(np.float32), np.random.default_rng(0))
-    frame = Frame(OPTIONS, chain_key(0, 0), workers, relaxed_from=0)
+    context = Context(OPTIONS, chain_key(0, 0), workers, relaxed_from=0)
 
     def sweeps():
         now = state
         for _ in range(SWEEPS):
-            now, _ = sweep(now, data, frame)
+            now, _ = sweep(now, data, context)
 
     jobs = {
         "start": start,

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.fit import Factors, Limits, no_factors
 from fillrank.solvers.hasi import Lomax, hasi

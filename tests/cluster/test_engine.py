@@ -16,10 +16,11 @@ from fillrank.cluster.from_here import part_of_table
 from fillrank.cluster.laid_out import Part, SideParts
 from fillrank.cluster.sides import RemoteSide
 from fillrank.cluster.watch import Watch
-from fillrank.kernels.gaussian_rows import Address, Prior
+from fillrank.draws.streams import Address
+from fillrank.kernels.gaussian_rows import Prior
 from fillrank.kernels.products import Fitted, effect_sums, residual_products
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.rows import draw_rows
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import draw_rows
 from fillrank.table.entries import Entries
 from helpers.clusters import assert_same, small_table
 
@@ -70,10 +71,10 @@ def test_a_side_in_parts_gives_the_bits_of_a_whole_one(bounds, dtype, client):
     assert not np.array_equal(here, own)
 
     effects = rng.standard_normal(m), rng.standard_normal(n)
-    sums, square = effect_sums(rows, *effects, ALONE)
-    sums_there, square_there = effect_sums(side, *effects, ALONE)
+    sums, squares = effect_sums(rows, *effects, ALONE)
+    sums_there, squares_there = side.effect_sums(*effects)
     np.testing.assert_array_equal(sums_there, sums)
-    assert square_there == square
+    np.testing.assert_array_equal(squares_there, squares)
 
     fitted = Fitted(own, other, rng.standard_normal((2, 5)).astype(dtype))
     for width in (4, 0):
@@ -81,7 +82,7 @@ def test_a_side_in_parts_gives_the_bits_of_a_whole_one(bounds, dtype, client):
         here = rng.standard_normal((m, width)).astype(dtype)
         there = here.copy()
         back, squares = residual_products(rows, fitted, block, here, ALONE)
-        back_there, squares_there = residual_products(side, fitted, block, there, ALONE)
+        back_there, squares_there = side.residual_products(fitted, block, there)
         np.testing.assert_array_equal(there, here)
         np.testing.assert_array_equal(back_there, back)
         np.testing.assert_array_equal(squares_there, squares)

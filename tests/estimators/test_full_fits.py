@@ -5,7 +5,7 @@ import pytest
 
 import fillrank as fr
 from fillrank.estimators import sampled
-from fillrank.samplers.state import Data, FullData
+from fillrank.samplers.model import CompleteData, Data
 from helpers.quick_fits import all_cells, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
@@ -22,8 +22,8 @@ def _fitted(method, X, n_sweeps=15, **changes):
 @pytest.mark.parametrize(
     ("method", "missing", "kind"),
     [
-        (fr.GASR, 0.0, FullData),
-        (fr.BPMF, 0.0, FullData),
+        (fr.GASR, 0.0, CompleteData),
+        (fr.BPMF, 0.0, CompleteData),
         (fr.GASR, 0.1, Data),
         (fr.GASR.as_published, 0.0, Data),
     ],

@@ -13,7 +13,7 @@ from fillrank.estimators import sampled
 from fillrank.run import loop, recorder
 from fillrank.run.loop import begin
 from fillrank.samplers import gasr
-from fillrank.samplers.draw import Draw
+from fillrank.samplers.model import Draw
 from helpers.quick_fits import NAN, quick, table
 
 X = table(20, 12)
@@ -105,7 +105,7 @@ def test_chains_share_neither_start_nor_stream(monkeypatch):
         sampled, "begin", lambda chains, *rest: seen.extend(chains) or begin(chains, *rest)
     )
     quick(n_chains=3).fit(X)
-    assert len({int(chain.frame.key) for chain in seen}) == 3
+    assert len({int(chain.context.key) for chain in seen}) == 3
     assert len({chain.state.left.tobytes() for chain in seen}) == 3
 
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from numba.core import event
 
 import fillrank as fr
-from fillrank.kernels.compiled import must_compile
+from fillrank.runtime.kernel_cache import must_compile
 from helpers.fitted_models import METHODS, cells_of, new_rows
 
 _VARIANTS = {

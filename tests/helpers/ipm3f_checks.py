@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 
 import fillrank.solvers.ipm3f as solver
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.ipm3f import Hyper, first_state
 from fillrank.table.entries import compress
 from reference.ipm3f_twins import (

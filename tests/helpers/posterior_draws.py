@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fillrank.samplers.draw import Draw
+from fillrank.samplers.model import Draw
 
 
 def some_draws(m, n, k=3, n_draws=20, spread=0.1, seed=0, dtype="float64"):

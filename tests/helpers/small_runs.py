@@ -7,10 +7,11 @@ import numpy as np
 import fillrank as fr
 from fillrank.draws.streams import chain_key
 from fillrank.run.chains import Chain, Sampler
-from fillrank.runtime.workers import Workers
-from fillrank.samplers import gasr, observed
-from fillrank.samplers.hyperparameters import adapt
-from fillrank.samplers.state import Data, Effect, Frame, Options, Start, init
+from fillrank.runtime.threads import Workers
+from fillrank.samplers import gasr
+from fillrank.samplers.gasr import Context, Options, init
+from fillrank.samplers.model import Data, Effect, Start
+from fillrank.samplers.monte_carlo_em import adapt
 from fillrank.table.units import standardise
 
 OPTIONS = Options(row_effects=True, column_effects=True, centres=True)
@@ -18,8 +19,8 @@ OPTIONS = Options(row_effects=True, column_effects=True, centres=True)
 
 def sampler_of(sweep=gasr.sweep, options=OPTIONS):
     """GASR as a run sees it."""
-    spectrum = partial(observed.spectrum, options=options)
-    return Sampler(sweep, observed.draw, spectrum, observed.history, adapt)
+    spectrum = partial(gasr.spectrum, options=options)
+    return Sampler(sweep, gasr.draw, spectrum, gasr.history, adapt)
 
 
 def small_data(n_rows=12, n_columns=9, seed=0):
@@ -38,7 +39,7 @@ def small_chains(data, n_chains=1, seed=0, rank=2):
     return [
         Chain(
             init(start, np.dtype("float32"), np.random.default_rng([seed, c])),
-            Frame(OPTIONS, chain_key(seed, c), Workers(1), 5),
+            Context(OPTIONS, chain_key(seed, c), Workers(1), 5),
         )
         for c in range(n_chains)
     ]
@@ -48,11 +49,11 @@ def interrupted_after(k):
     """The sampler's sweep, with Ctrl-C in the one after the k-th."""
     count = 0
 
-    def sweep(state, data, frame):
+    def sweep(state, data, context):
         nonlocal count
         count += 1
         if count > k:
             raise KeyboardInterrupt
-        return gasr.sweep(state, data, frame)
+        return gasr.sweep(state, data, context)
 
     return sweep

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 import fillrank as fr
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Limits
 
 R_PACKAGE = json.loads((Path(__file__).parent / "softimpute_r.json").read_text())

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fillrank.draws.streams import FEATURES, chain_key
+from fillrank.draws.streams import FEATURES, Address, chain_key
 from fillrank.kernels.binary_features import (
     FeaturePrior,
     Features,
     feature_rows,
     known_feature_rows,
 )
-from fillrank.kernels.gaussian_rows import Address
 from fillrank.table.entries import Entries
 from reference import ipm3f_gibbs_laws as laws
 from reference.ipm3f_gibbs_buffet import N_ROWS, buffet_ps, chains_without_data

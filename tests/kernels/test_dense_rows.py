@@ -5,12 +5,11 @@ import pytest
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
-from fillrank.draws.streams import ROWS, chain_key
+from fillrank.draws.streams import ROWS, Address, chain_key
 from fillrank.kernels import dense_rows as kernel
 from fillrank.kernels.dense_rows import Dense, RowPrior
-from fillrank.kernels.gaussian_rows import Address
 from fillrank.kernels.joint_rows import JointPrior
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from reference.joint_rows_twin import joint_rows_twin
 from reference.planted import plant
 from reference.verdicts import ALARM

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fillrank.draws.streams import ROWS, chain_key
-from fillrank.kernels.gaussian_rows import Address, Prior, gaussian_rows, lined_up
+from fillrank.draws.streams import ROWS, Address, chain_key
+from fillrank.kernels.factors import sums_about
+from fillrank.kernels.gaussian_rows import Prior, align_rows, gaussian_rows
 from fillrank.kernels.products import product, residual
-from fillrank.kernels.sums import sums_about
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from reference.row_twins import gaussian_rows_twin
 from reference.small_tables import table_and_values
 from reference.verdicts import ALARM, ks_uniform
@@ -47,7 +47,7 @@ def test_agrees_with_the_twin(prior, noise_variance, dtype):
     )
     squares = np.full(own.shape[0], np.nan)
     gaussian_rows(
-        entries, own, lined_up(other), prior, noise_variance, ADDRESS, squares, 0, own.shape[0]
+        entries, own, align_rows(other), prior, noise_variance, ADDRESS, squares, 0, own.shape[0]
     )
     tolerance = TOLERANCE[dtype]
     np.testing.assert_allclose(own, expected, rtol=tolerance, atol=tolerance)
@@ -68,7 +68,7 @@ def test_rows_of_every_length_agree_with_the_twin(width, n_free, dtype):
     prior = Prior(free, rng.standard_normal(n_free), rng.uniform(0.5, 5.0, n_free))
     expected, expected_squares = gaussian_rows_twin(X, mask, own, other, prior, 0.3, ADDRESS)
     squares = np.empty(len(own))
-    gaussian_rows(data.rows, own, lined_up(other), prior, 0.3, ADDRESS, squares, 0, len(own))
+    gaussian_rows(data.rows, own, align_rows(other), prior, 0.3, ADDRESS, squares, 0, len(own))
     tolerance = 10 * TOLERANCE[dtype]
     np.testing.assert_allclose(own, expected, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(squares, expected_squares, rtol=10 * tolerance, atol=tolerance)
@@ -80,9 +80,9 @@ def test_rows_outside_the_range_stay():
     whole, part, squares = own.copy(), own.copy(), np.full(own.shape[0], np.nan)
     prior = PRIORS["all free"]
     gaussian_rows(
-        entries, whole, lined_up(other), prior, 0.3, ADDRESS, squares.copy(), 0, own.shape[0]
+        entries, whole, align_rows(other), prior, 0.3, ADDRESS, squares.copy(), 0, own.shape[0]
     )
-    gaussian_rows(entries, part, lined_up(other), prior, 0.3, ADDRESS, squares, 4, 8)
+    gaussian_rows(entries, part, align_rows(other), prior, 0.3, ADDRESS, squares, 4, 8)
     np.testing.assert_array_equal(part[4:8], whole[4:8])
     np.testing.assert_array_equal(part[:4], own[:4])
     np.testing.assert_array_equal(part[8:], own[8:])
@@ -98,7 +98,7 @@ def test_empty_row_draws_from_its_prior():
         gaussian_rows(
             entries,
             own,
-            lined_up(other),
+            align_rows(other),
             prior,
             0.3,
             address,
@@ -121,7 +121,7 @@ def test_row_draws_lead_to_the_joint_law_of_a_row():
     mask, X = np.ones((1, 4), dtype=bool), rng.standard_normal((1, 4))
     _, data = table_and_values(mask, X)
     other, own = rng.standard_normal((4, 2)), np.zeros((1, 2))
-    drawn, factors = [], lined_up(other)
+    drawn, factors = [], align_rows(other)
     for sweep in range(40_010):
         gaussian_rows(
             data.rows, own, factors, prior, noise, ADDRESS._replace(sweep=sweep), np.empty(1), 0, 1

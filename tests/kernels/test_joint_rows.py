@@ -5,10 +5,9 @@ import pytest
 from scipy import stats
 
 import fillrank.kernels.joint_rows as module
-from fillrank.draws.streams import ROWS, chain_key
-from fillrank.kernels.gaussian_rows import Address
+from fillrank.draws.streams import ROWS, Address, chain_key
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from reference.joint_rows_twin import joint_rows_twin, row_law
 from reference.planted import plant, set_constants
 from reference.small_tables import table_and_values

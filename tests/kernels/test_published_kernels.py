@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from fillrank.draws.streams import ROW_SCALARS, ROWS, chain_key
-from fillrank.kernels.gaussian_rows import Address
+from fillrank.draws.streams import ROW_SCALARS, ROWS, Address, chain_key
 from fillrank.kernels.products import residual
 from fillrank.kernels.published import ball_rows, published_scales
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import signal_factors
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.gasr import signal_factors
 from reference.row_twins import ball_rows_twin, published_scales_twin
 from reference.small_tables import random_state, table_and_values
 from reference.verdicts import ALARM, ks_uniform

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fillrank.kernels.spectrum import orthonormalise, singular_values, triangle
-from fillrank.runtime.workers import Workers
+from fillrank.kernels.factors import orthonormalise, singular_values, triangle
+from fillrank.runtime.threads import Workers
 
 # One part, several, parts of different size, and more rows in a part for many columns.
 SHAPES = [(7, 4), (8192, 5), (9001, 30), (2500, 200)]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fillrank.kernels.sums import gram, scaled, sums_about, turned
-from fillrank.runtime.workers import Workers
+from fillrank.kernels.factors import gram, scaled, sums_about, turned
+from fillrank.runtime.threads import Workers
 
 # Less than a part, several and a rest, more than the number of sums, and a matrix of one column.
 SHAPES = [(5, 3), (1000, 40), (20_000, 12), (30_000, 1)]

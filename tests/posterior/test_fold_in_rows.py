@@ -14,8 +14,8 @@ import fillrank.posterior.fold_in as module
 from fillrank.posterior.fold_in import empirical_law, fold_in, transposed
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.posterior import Posterior, Units
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.draw import Draw
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
 from reference.planted import plant
 from reference.verdicts import limit_of

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from fillrank.kernels.pairs import mixture_quantiles
+from fillrank.kernels.predictions import mixture_quantiles
 
 
 def quantile(values, sds, probability, start):

@@ -3,7 +3,7 @@ import pytest
 
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.ordinal import OrdinalPosterior
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 
 LEVELS = np.array([1.0, 2.0, 5.0])
 
@@ -52,7 +52,7 @@ def test_scores_and_thresholds_are_averaged_and_so_are_levels():
 
 
 def test_the_same_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("fillrank.runtime.workers._SMALLEST_SHARE", 1)
+    monkeypatch.setattr("fillrank.runtime.threads._SMALLEST_SHARE", 1)
     posterior = OrdinalPosterior([scorer(0), scorer(1)], LEVELS)
     rows, columns = np.tile(CELLS[0], 50), np.tile(CELLS[1], 50)
     answers = []

@@ -3,11 +3,11 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from fillrank.kernels.pairs import pair_values
+from fillrank.kernels.predictions import pair_values
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.posterior import Posterior, Units, _share_out, quantiles
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.draw import Draw
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Draw
 
 UNITS = Units(3.0, 2.5, None)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fillrank.posterior.rank import most_probable, rank_probabilities
-from fillrank.solvers.spectral_start import detection_level
+from fillrank.solvers.rank import detection_level
 
 SHAPE, N = (100, 81), 2025
 LEVEL = detection_level(SHAPE, N, 4.0)

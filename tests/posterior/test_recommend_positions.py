@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fillrank.kernels import top as kernels
+from fillrank.kernels import predictions as kernels
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior import recommend
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.posterior.recommend import LeftOut, by_draw, by_level, by_mean, by_quantile, seen
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.draw import Draw
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
 from reference.planted import plant
 from reference.verdicts import ALARM
@@ -190,7 +190,7 @@ def assert_same(some, others):
 
 
 def test_the_same_bits_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("fillrank.runtime.workers._SMALLEST_SHARE", 1)
+    monkeypatch.setattr("fillrank.runtime.threads._SMALLEST_SHARE", 1)
     rows = np.tile(ROWS, 30)
     found = []
     for n_threads in (1, 2, 4):

@@ -16,8 +16,8 @@ from fillrank.posterior.validation import (
     check_traces,
 )
 from fillrank.run.recorder import Traces
-from fillrank.samplers.draw import Draw
-from fillrank.solvers.path import PathPoint
+from fillrank.samplers.model import Draw
+from fillrank.solvers.fit import PathPoint
 from reference.planted import plant
 
 SHAPE = 4, 3

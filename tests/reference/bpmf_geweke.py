@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from fillrank.draws.streams import chain_key
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf
 from reference.small_tables import SMALL_MASK, FullTable, Table
 
@@ -139,7 +139,7 @@ def _stack(links):
 def geweke_scores(joint, prior=PRIOR, *, n_chains, length, seed=0, table=TABLE):
     """{statistic: z-score} of chains of the sampler against independent draws."""
     rng = np.random.default_rng([seed, 1])
-    frame = bpmf.Frame(prior, joint, chain_key(seed, 0), Workers(1))
+    context = bpmf.Context(prior, joint, chain_key(seed, 0), Workers(1))
     starts = prior_draws(rng, n_chains, prior, table)
     links, number = [], 0
     for c in range(n_chains):
@@ -148,7 +148,7 @@ def geweke_scores(joint, prior=PRIOR, *, n_chains, length, seed=0, table=TABLE):
             signal = np.sum(state.left[table.i] * state.right[table.j], axis=1)
             noise = np.sqrt(state.noise_variance) * rng.standard_normal(table.n_entries)
             x = signal + noise
-            state, _ = bpmf.sweep(state, table.data(x), frame)
+            state, _ = bpmf.sweep(state, table.data(x), context)
             links.append((state, x))
         number = state.sweep
     scores = {}

@@ -12,18 +12,17 @@ import pytest
 from scipy import integrate, stats
 
 from fillrank.draws import streams
-from fillrank.draws.streams import chain_key
-from fillrank.kernels.gaussian_rows import Address
+from fillrank.draws.streams import Address, chain_key
 from fillrank.samplers import gasr
-from fillrank.samplers.state import Effect
+from fillrank.samplers.model import Effect
 from reference.joint_density import log_effects, log_joint
 from reference.small_tables import (
     EFFECTS,
     PLAIN,
     SMALL_MASK,
     Table,
+    context_of,
     dense_signal,
-    frame_of,
     random_state,
 )
 from reference.verdicts import ks_uniform, places_in_law
@@ -57,8 +56,8 @@ def _places_under_joint(x, table, state, parts, name, at, drawn, grid):
 def published_conditionals(sweep, n=300):
     """gamma_k, d_k, u_ki and v_kj, each given all the others, over n sweeps from one state."""
     table, x, state = small_problem()
-    data, frame, r = table.data(x), frame_of(PLAIN, 11), state.d.size
-    after = [sweep(state._replace(sweep=t), data, frame)[0] for t in range(n)]
+    data, context, r = table.data(x), context_of(PLAIN, 11), state.d.size
+    after = [sweep(state._replace(sweep=t), data, context)[0] for t in range(n)]
     new = {
         "gamma": np.stack([s.gamma for s in after]),
         "d": np.stack([s.d for s in after]),
@@ -144,7 +143,12 @@ def half_sweep_draws(options, n=1000):
     laws of tau and d as they are without it.
     """
     table, x, state = small_problem()
-    entries, frame, r, m = table.data(x).rows, frame_of(options, 13), state.d.size, table.shape[0]
+    entries, context, r, m = (
+        table.data(x).rows,
+        context_of(options, 13),
+        state.d.size,
+        table.shape[0],
+    )
     right, noise = state.right, state.noise_variance
     mu = np.array([0.3, -0.2]) if options.centres else np.zeros(r)
     left = state.left.copy()
@@ -167,7 +171,7 @@ def half_sweep_draws(options, n=1000):
         patch.setattr(gasr, "_draw_taus", spy_taus)
         patch.setattr(gasr, "_prior", spy_prior)
         for t in range(n):
-            drawn, d, _ = gasr._half_sweep(side, right, entries, state._replace(sweep=t), frame)
+            drawn, d, _ = gasr._half_sweep(side, right, entries, state._replace(sweep=t), context)
             draws.append((drawn.own[:, :r] * d, drawn.centre * d))
             ds.append(d)
     tau, before, d = np.array(taus), np.array(priors), np.array(ds)
@@ -267,10 +271,10 @@ def effect_coefficients(n=500):
     beta = np.array([0.3, -0.2, 0.1])
     left, right = state.left.copy(), state.right.copy()
     left[:, r], right[:, r + 1] = 0.2, beta
-    entries, frame = table.data(x).rows, frame_of(EFFECTS, 15)
+    entries, context = table.data(x).rows, context_of(EFFECTS, 15)
     side = gasr.Side(left, np.zeros(r), law, True, r, streams.ROWS, streams.ROW_SCALARS)
     after = [
-        gasr._half_sweep(side, right, entries, state._replace(sweep=t), frame) for t in range(n)
+        gasr._half_sweep(side, right, entries, state._replace(sweep=t), context) for t in range(n)
     ]
     own, d = np.stack([drawn.own for drawn, _, _ in after]), np.stack([d for _, d, _ in after])
     grid = law.mean + 8.0 * math.sqrt(law.variance) * np.linspace(-1, 1, 801)

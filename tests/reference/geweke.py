@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from reference.prior_draws import Draws, prior_draws, signal_at, state_of_draw
-from reference.small_tables import Table, frame_of
+from reference.small_tables import Table, context_of
 
 _REFERENCE_SIZE = 100_000
 
@@ -103,7 +103,7 @@ def statistics_of(draws, table, model):
     return out
 
 
-def _one_chain(sweep, state, table, frame, rng, length, links):
+def _one_chain(sweep, state, table, context, rng, length, links):
     """Alternate data and sweeps, and append (parameters, data) after each sweep to ``links``."""
     r = state.d.size
     noise = rng.standard_normal((length, table.n_entries))
@@ -111,7 +111,7 @@ def _one_chain(sweep, state, table, frame, rng, length, links):
         alpha, beta = state.left[:, r], state.right[:, r + 1]
         signal = signal_at(table, state.left[:, :r], state.right[:, :r], state.d, alpha, beta)
         x = signal + np.sqrt(state.noise_variance) * noise[t]
-        state, _ = sweep(state, table.data(x), frame)
+        state, _ = sweep(state, table.data(x), context)
         links.append((state, x))
     return state.sweep
 
@@ -147,12 +147,12 @@ def geweke_scores(sweep, table, r, model, options, *, n_chains, length, seed=0):
     """
     rng = np.random.default_rng([seed, 1])
     noise_from = 0 if model.noise_variance is None else sys.maxsize
-    frame = frame_of(options, seed, relaxed_from=n_chains * length // 2, noise_from=noise_from)
+    context = context_of(options, seed, relaxed_from=n_chains * length // 2, noise_from=noise_from)
     starts = prior_draws(rng, n_chains, table, r, model)
     links, number = [], 0
     for c in range(n_chains):
         state = state_of_draw(starts, c, model, number)
-        number = _one_chain(sweep, state, table, frame, rng, length, links)
+        number = _one_chain(sweep, state, table, context, rng, length, links)
     chains = statistics_of(_stack(links), table, model)
     expected = _expected(table.mask.tobytes(), table.shape, r, model)
     scores = {}

@@ -3,10 +3,9 @@
 import numpy as np
 from scipy import stats
 
-from fillrank.draws.streams import FEATURES, chain_key
+from fillrank.draws.streams import FEATURES, Address, chain_key
 from fillrank.kernels import binary_features
 from fillrank.kernels.binary_features import Features
-from fillrank.kernels.gaussian_rows import Address
 from fillrank.table.entries import Entries
 from reference.ipm3f_gibbs_laws import PRIOR, chi2_p
 

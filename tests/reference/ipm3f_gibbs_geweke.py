@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from fillrank.draws.streams import chain_key
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.samplers import ipm3f
 from reference.ipm3f_prior import Draws, draw_levels, hinges, joint_draws, scores_at
 from reference.small_tables import SMALL_MASK, Table
@@ -92,13 +92,13 @@ def state_of(Z, V, thresholds, sweep):
     return ipm3f.State(Z[:, alive].copy(), V[:, alive].copy(), thresholds.copy(), sweep)
 
 
-def _link(draws, data, frame, number):
+def _link(draws, data, context, number):
     """One sweep of every chain, given its levels: the parameters that follow."""
-    capacity = frame.hyper.max_features
+    capacity = context.hyper.max_features
     after = []
     for c, (Z, V, thresholds, y) in enumerate(zip(*draws, strict=True)):
         given = data._replace(rows=data.rows._replace(values=y.astype(np.int8)))
-        state, _ = ipm3f.sweep(state_of(Z, V, thresholds, number + c), given, frame)
+        state, _ = ipm3f.sweep(state_of(Z, V, thresholds, number + c), given, context)
         after.append((_wide(state.Z, capacity), _wide(state.V, capacity), state.thresholds))
     return [np.stack(part) for part in zip(*after, strict=True)]
 
@@ -116,12 +116,12 @@ def gibbs_scores(hyper=HYPER, *, n_chains, length, seed=0):
     """{statistic: z-score} of the sampler's chains against independent draws."""
     table = Table(SMALL_MASK, np.int8)
     rng = np.random.default_rng([seed, 1])
-    frame = ipm3f.Frame(hyper, chain_key(seed, 0), Workers(1))
+    context = ipm3f.Context(hyper, chain_key(seed, 0), Workers(1))
     data = ipm3f.ordinal_data(table.data(np.ones(table.n_entries)))
     draws = joint_draws(rng, n_chains, table, hyper)
     links = []
     for t in range(length):
-        parameters = _link(draws, data, frame, t * n_chains)
+        parameters = _link(draws, data, context, t * n_chains)
         # Statistics take the levels that the sweep saw.
         links.append(statistics_of(Draws(*parameters, draws.y), table, hyper))
         draws = Draws(*parameters, draw_levels(rng, table, *parameters, hyper))

@@ -7,10 +7,9 @@ import numpy as np
 from numba import njit
 from scipy import integrate, stats
 
-from fillrank.draws.streams import FEATURES, chain_key, start_stream
+from fillrank.draws.streams import FEATURES, Address, chain_key, start_stream
 from fillrank.kernels import binary_features
 from fillrank.kernels.binary_features import FeaturePrior, Features
-from fillrank.kernels.gaussian_rows import Address
 from fillrank.kernels.ordinal import Scorer
 from fillrank.noise.hinge import Hinge
 from fillrank.table.entries import Entries

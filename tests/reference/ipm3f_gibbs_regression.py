@@ -7,7 +7,7 @@ from scipy import stats
 
 from fillrank.draws.streams import chain_key
 from fillrank.noise.hinge import Working
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.samplers import ipm3f
 from reference.ipm3f_gibbs_geweke import HYPER
 from reference.ipm3f_gibbs_laws import chi2_p
@@ -19,7 +19,7 @@ _KEY = chain_key(31, 0)
 
 
 def _frame(hyper):
-    return ipm3f.Frame(hyper, _KEY, Workers(1))
+    return ipm3f.Context(hyper, _KEY, Workers(1))
 
 
 def weights_of_columns_p(n=1500):

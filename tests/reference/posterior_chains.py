@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference.small_tables import PLAIN, frame_of, make_state
+from reference.small_tables import PLAIN, context_of, make_state
 from reference.verdicts import batch_means
 
 _BURN_IN = 300
@@ -16,9 +16,9 @@ def _records(sweep, data, r, n, seed, model):
     U *= 0.5 / np.linalg.norm(U, axis=0)
     V *= 0.5 / np.linalg.norm(V, axis=0)
     state = make_state(U, V, np.ones(r), np.ones(r), **model)
-    frame, kept = frame_of(PLAIN, seed), []
+    context, kept = context_of(PLAIN, seed), []
     for t in range(_BURN_IN + n):
-        state, _ = sweep(state, data, frame)
+        state, _ = sweep(state, data, context)
         if t >= _BURN_IN:
             kept.append((state.left[:, :r], state.right[:, :r], state.d, state.gamma))
     return tuple(np.stack(part) for part in zip(*kept, strict=True))

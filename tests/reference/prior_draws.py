@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.samplers.state import Effect
+from fillrank.samplers.model import Effect
 from reference.small_tables import make_state
 
 

@@ -5,8 +5,9 @@ import sys
 import numpy as np
 
 from fillrank.draws.streams import chain_key
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data, Effect, Frame, Options, State, full_if_so
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.gasr import Context, Options, State
+from fillrank.samplers.model import Data, Effect, detect_complete
 from fillrank.table.entries import compress
 
 PLAIN = Options(row_effects=False, column_effects=False, centres=False)
@@ -55,7 +56,7 @@ class FullTable(Table):
 
     def data(self, x):
         """The cells x, row by row."""
-        return full_if_so(super().data(x))
+        return detect_complete(super().data(x))
 
 
 def table_and_values(mask, X, dtype=np.float64):
@@ -79,9 +80,11 @@ def make_state(
     )  # fmt: skip
 
 
-def frame_of(options=PLAIN, seed=0, workers=None, relaxed_from=sys.maxsize, noise_from=sys.maxsize):
+def context_of(
+    options=PLAIN, seed=0, workers=None, relaxed_from=sys.maxsize, noise_from=sys.maxsize
+):
     """What stays fixed over a chain, on one thread."""
-    return Frame(options, chain_key(seed, 0), workers or Workers(1), relaxed_from, noise_from)
+    return Context(options, chain_key(seed, 0), workers or Workers(1), relaxed_from, noise_from)
 
 
 def random_state(rng, shape, r, dtype=np.float64, **parameters):

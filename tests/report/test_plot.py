@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 import fillrank as fr
 from fillrank.report import held_out, plot, run_plots, style
-from fillrank.solvers.spectral_start import detection_level
+from fillrank.solvers.rank import detection_level
 from helpers.processes import LIMIT
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")

@@ -16,7 +16,7 @@ from fillrank.errors import CheckpointWarning, InputError, OutputError, ReadErro
 from fillrank.estimators import sampled
 from fillrank.run import checkpoint, loop, recorder
 from fillrank.run.checkpoint import Checkpoint
-from fillrank.samplers import bpmf, gasr, gasr_published, state_checks
+from fillrank.samplers import bpmf, gasr, gasr_published
 from fillrank.storage import atomic_write, folders
 from fillrank.storage.array_file import read, write
 from helpers.processes import SLOW_LIMIT
@@ -632,9 +632,10 @@ def test_the_states_of_real_chains_are_valid(method, module, name, monkeypatch):
     """No run is refused, nor close to it, for the states of its chains."""
     model = method(**(SETTINGS | {"n_sweeps": 120, "burn_in": 60}))
     is_sound = model._sampler().resuming.is_sound
-    monkeypatch.setattr(state_checks, "_LARGEST", 1e6)
-    monkeypatch.setattr(state_checks, "_LARGEST_SIGNAL", 1e9)
-    monkeypatch.setattr(state_checks, "_BEYOND", 1e-4)
+    for sampler in (gasr, bpmf):
+        monkeypatch.setattr(sampler, "LARGEST_ENTRY", 1e6)
+        monkeypatch.setattr(sampler, "LARGEST_SIGNAL", 1e9)
+    monkeypatch.setattr(gasr, "_BEYOND", 1e-4)
     seen = []
 
     def take(self, step, right=recorder.Recorder.take):
@@ -797,11 +798,11 @@ def test_on_shared_storage_the_last_process_owns_the_folder(folder, monkeypatch)
     expected = contents(fit())
     second = []
 
-    def sweep(state, data, frame, right=gasr.sweep):
+    def sweep(state, data, context, right=gasr.sweep):
         if state.sweep == 20 and not second:
             second.append(1)
             second.append(contents(fit(checkpoint=url)))
-        return right(state, data, frame)
+        return right(state, data, context)
 
     with monkeypatch.context() as patch:
         patch.setattr(gasr, "sweep", sweep)
@@ -849,11 +850,11 @@ def test_temporary_files_on_shared_storage_are_removed(folder, monkeypatch):
 def test_files_that_were_deleted_meanwhile_are_rewritten(folder, monkeypatch):
     expected = contents(fit())
 
-    def sweep(state, data, frame, right=gasr.sweep):
+    def sweep(state, data, context, right=gasr.sweep):
         if state.sweep == 20:
             for path in folder.glob("*.fillrank"):
                 path.unlink()
-        return right(state, data, frame)
+        return right(state, data, context)
 
     with monkeypatch.context() as patch:
         patch.setattr(gasr, "sweep", sweep)
@@ -865,10 +866,10 @@ def test_files_that_were_deleted_meanwhile_are_rewritten(folder, monkeypatch):
 def test_a_folder_that_was_deleted_meanwhile_gives_a_warning(folder, monkeypatch):
     expected = contents(fit())
 
-    def sweep(state, data, frame, right=gasr.sweep):
+    def sweep(state, data, context, right=gasr.sweep):
         if state.sweep == 20:
             shutil.rmtree(folder)
-        return right(state, data, frame)
+        return right(state, data, context)
 
     monkeypatch.setattr(gasr, "sweep", sweep)
     with pytest.warns(

@@ -6,7 +6,7 @@ import pytest
 from fillrank.run import recorder
 from fillrank.run.chains import run
 from fillrank.run.recorder import Recorder
-from fillrank.samplers.state import signal_factors
+from fillrank.samplers.gasr import signal_factors
 from helpers.small_runs import OPTIONS, sampler_of, small_chains, small_data
 
 DATA = small_data()

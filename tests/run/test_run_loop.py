@@ -8,7 +8,7 @@ from fillrank.run import loop
 from fillrank.run.chains import EM_WINDOW, run
 from fillrank.run.loop import Plan, begin, execute
 from fillrank.samplers import gasr
-from fillrank.samplers.hyperparameters import estimate_noise, estimate_rates
+from fillrank.samplers.monte_carlo_em import estimate_noise, estimate_rates
 from helpers.small_runs import interrupted_after, sampler_of, small_chains, small_data
 
 DATA = small_data()
@@ -89,8 +89,8 @@ def test_a_fixed_number_of_sweeps_never_stops_early(monkeypatch):
 def failing(how):
     """The sampler's sweep, which fails at the seventh."""
 
-    def sweep(state, data, frame):
-        state, info = gasr.sweep(state, data, frame)
+    def sweep(state, data, context):
+        state, info = gasr.sweep(state, data, context)
         return how(state, info) if state.sweep == 7 else (state, info)
 
     return sweep
@@ -153,10 +153,10 @@ def test_interrupted_before_the_first_sweep_ends():
 
 def test_interrupted_while_recording(monkeypatch):
     """Ctrl-C can come while a draw is being kept: what belongs together stays together."""
-    from fillrank.samplers import observed
+    from fillrank.samplers import gasr
 
     count = 0
-    singular_values = observed.singular_values
+    singular_values = gasr.singular_values
 
     def interrupted(*factors_and_centres):
         nonlocal count
@@ -165,7 +165,7 @@ def test_interrupted_while_recording(monkeypatch):
             raise KeyboardInterrupt
         return singular_values(*factors_and_centres)
 
-    monkeypatch.setattr(observed, "singular_values", interrupted)
+    monkeypatch.setattr(gasr, "singular_values", interrupted)
     outcome = go(Plan(20, 5, 5, until_enough=False))
     assert outcome.interrupted
     assert outcome.run.n_sweeps == 8

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from fillrank.run.stopping import added_error
+from fillrank.run.loop import added_error
 
 
 def test_independent_draws():

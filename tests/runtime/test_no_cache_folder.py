@@ -25,9 +25,9 @@ X[0, 0] = np.nan
 for method in (fr.SoftImpute, fr.SoftImputeALS):
     model = method(penalty=1.0, progress=False).fit(X)
 assert np.isfinite(model.predict(0, 0)).all()
-from fillrank.kernels.compiled import must_compile
+from fillrank.runtime.kernel_cache import must_compile
 from fillrank.kernels.gaussian_rows import gaussian_rows
-print(gaussian_rows.stats.cache_path, must_compile())
+print(gaussian_rows.stats.cache_path, must_compile(gaussian_rows))
 """
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="/dev/null, rights and limits of POSIX")
@@ -183,7 +183,7 @@ def test_a_disk_that_becomes_full_during_the_run(tmp_path):
 
 def test_damaged_files_are_compiled_again_and_replaced(tmp_path):
     use = (
-        "from fillrank.kernels.sums import _scale_blocks as kernel; import numpy as np;"
+        "from fillrank.kernels.factors import _scale_blocks as kernel; import numpy as np;"
         "a = np.ones((3, 2)); kernel(a, a[0], a, 0, 1); print(sum(kernel.stats.cache_hits.values()))"
     )
     run(["-c", use], XDG_CACHE_HOME=str(tmp_path))

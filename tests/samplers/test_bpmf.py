@@ -5,11 +5,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import fillrank as fr
-from fillrank.draws.streams import ROW_HYPER, ROWS, chain_key
-from fillrank.kernels.gaussian_rows import Address
-from fillrank.runtime.workers import Workers
-from fillrank.samplers import bpmf, rows
-from fillrank.samplers.state import Data
+from fillrank.draws.streams import ROW_HYPER, ROWS, Address, chain_key
+from fillrank.runtime.threads import Workers
+from fillrank.samplers import bpmf, model
+from fillrank.samplers.model import Data
 from fillrank.table.units import standardise
 from reference import bpmf_geweke
 from reference.geweke import worst
@@ -74,7 +73,7 @@ def test_a_planted_bug_is_caught(monkeypatch, name):
 
 
 def test_a_variance_as_weight_is_caught(monkeypatch):
-    plant(monkeypatch, rows, "_draw_at_once", "1.0 / noise_variance", "noise_variance")
+    plant(monkeypatch, model, "_draw_jointly", "1.0 / noise_variance", "noise_variance")
     scores = bpmf_geweke.geweke_scores(True, n_chains=150, length=10)
     assert worst(scores)[1] > _CLEAR_SCORE, worst(scores)
 
@@ -154,11 +153,11 @@ def _small(seed=0, missing=0.5, shape=(150, 120)):
 
 def _run(data, joint, workers, n_sweeps, rank=5):
     prior = bpmf.Hyperprior(2.0, float(rank), 0.01, (1.0, 0.01))
-    frame = bpmf.Frame(prior, joint, chain_key(0, 0), workers)
+    context = bpmf.Context(prior, joint, chain_key(0, 0), workers)
     rng = np.random.default_rng(0)
     state = bpmf.init(data.shape, rank, 0.5, np.dtype("float32"), rng)
     for _ in range(n_sweeps):
-        state, info = bpmf.sweep(state, data, frame)
+        state, info = bpmf.sweep(state, data, context)
     return state, info
 
 
@@ -203,11 +202,11 @@ def test_both_ways_sample_the_same_posterior():
     means, errors = [], []
     for joint in (True, False):
         prior = bpmf.Hyperprior(2.0, 4.0, 0.1, (1.0, 0.01))
-        frame = bpmf.Frame(prior, joint, chain_key(2, int(joint)), Workers(1))
+        context = bpmf.Context(prior, joint, chain_key(2, int(joint)), Workers(1))
         state = bpmf.init(data.shape, 4, 0.5, np.dtype("float64"), np.random.default_rng(0))
         drawn = []
         for t in range(700):
-            state, _ = bpmf.sweep(state, data, frame)
+            state, _ = bpmf.sweep(state, data, context)
             if t >= 100:
                 drawn.append(bpmf.draw(state).at(*cells))
         batches = np.array(drawn).reshape(20, 30, -1).mean(axis=1)
@@ -219,8 +218,8 @@ def test_both_ways_sample_the_same_posterior():
 
 
 def test_a_guess_is_where_the_chain_begins():
-    from fillrank.samplers.state import Options
-    from fillrank.solvers.spectral_start import spectral_start
+    from fillrank.samplers.gasr import Options
+    from fillrank.solvers.starts import spectral_start
 
     data, truth = _small(missing=0.2)
     options = Options(row_effects=False, column_effects=False, centres=False)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from fillrank.draws.streams import ROWS, chain_key
+from fillrank.draws.streams import ROWS, Address, chain_key
 from fillrank.kernels import dense_rows as kernel
-from fillrank.kernels.gaussian_rows import Address, Prior
+from fillrank.kernels.gaussian_rows import Prior
 from fillrank.kernels.joint_rows import JointPrior
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf, gasr
-from fillrank.samplers.rows import draw_rows
-from fillrank.samplers.state import Data, Effect, FullData, Options, full_if_so
+from fillrank.samplers.gasr import Options
+from fillrank.samplers.model import CompleteData, Data, Effect, detect_complete, draw_rows
 from reference import bpmf_geweke, geweke_cases
 from reference.geweke import worst
 from reference.planted import plant
@@ -25,8 +25,8 @@ from reference.small_tables import (
     PLAIN,
     FullTable,
     Table,
+    context_of,
     dense_signal,
-    frame_of,
     random_state,
 )
 from reference.verdicts import limit_of
@@ -65,8 +65,8 @@ def test_a_table_without_holes_is_seen_as_such():
     X = np.arange(20.0).reshape(5, 4)
     table = Table(np.ones((5, 4), dtype=bool))
     data = table.data(X.ravel())
-    full = full_if_so(data)
-    assert isinstance(full, FullData)
+    full = detect_complete(data)
+    assert isinstance(full, CompleteData)
     np.testing.assert_array_equal(full.rows.values, X)
     np.testing.assert_array_equal(full.columns.values, X.T)
     np.testing.assert_allclose(full.rows.squares, np.sum(X**2, axis=1))
@@ -80,7 +80,7 @@ def test_a_table_without_holes_is_seen_as_such():
 def test_a_hole_leaves_the_entries_as_they_are():
     table = Table(MASK)
     data = table.data(np.zeros(table.n_entries))
-    assert full_if_so(data) is data
+    assert detect_complete(data) is data
 
 
 def _drawn(data, prior, sweep=0):
@@ -257,7 +257,7 @@ def test_reported_square_is_that_of_the_state(monkeypatch, way, options, dtype):
     monkeypatch.setattr(kernel, "_FEW_LEFT", way)
     data, X, state = _problem(dtype=dtype)
     for _ in range(50):
-        state, info = gasr.sweep(state, data, frame_of(options))
+        state, info = gasr.sweep(state, data, context_of(options))
         square = np.sum((X - dense_signal(state)) ** 2)
         assert info.residual_square == pytest.approx(square, rel=ROUNDING[dtype])
 
@@ -269,10 +269,10 @@ def test_units_do_not_matter():
     scaled = state._replace(
         d=c * state.d, b=c * state.b, noise_variance=c**2 * state.noise_variance
     )
-    frame = frame_of(CENTRES)
+    context = context_of(CENTRES)
     for _ in range(20):
-        state, _ = gasr.sweep(state, data, frame)
-        scaled, _ = gasr.sweep(scaled, scaled_data, frame)
+        state, _ = gasr.sweep(state, data, context)
+        scaled, _ = gasr.sweep(scaled, scaled_data, context)
         np.testing.assert_array_equal(state.left, scaled.left)
         np.testing.assert_array_equal(state.right, scaled.right)
         np.testing.assert_array_equal(c * state.d, scaled.d)
@@ -281,7 +281,7 @@ def test_units_do_not_matter():
 def _gasr_chain(data, dtype, workers):
     state = random_state(np.random.default_rng(1), data.shape, 5, dtype)
     for _ in range(4):
-        state, info = gasr.sweep(state, data, frame_of(ALL, 4, workers))
+        state, info = gasr.sweep(state, data, context_of(ALL, 4, workers))
     return (state.left, state.right, state.d, info.residual_square)
 
 
@@ -289,7 +289,7 @@ def _bpmf_chain(data, dtype, workers):
     prior = bpmf.Hyperprior(2.0, 5.0, 0.1, (1.0, 0.01))
     state = bpmf.init(data.shape, 5, 0.5, np.dtype(dtype), np.random.default_rng(1))
     for _ in range(4):
-        state, info = bpmf.sweep(state, data, bpmf.Frame(prior, False, chain_key(4, 0), workers))
+        state, info = bpmf.sweep(state, data, bpmf.Context(prior, False, chain_key(4, 0), workers))
     return (state.left, state.right, state.noise_variance, info.residual_square)
 
 
@@ -317,7 +317,7 @@ def test_both_ways_sample_the_same_posterior():
     for seed, data in enumerate((full, sparse)):
         state, drawn = first, []
         for t in range(3200):
-            state, _ = gasr.sweep(state, data, frame_of(PLAIN, seed))
+            state, _ = gasr.sweep(state, data, context_of(PLAIN, seed))
             if t >= 200:
                 drawn.append(dense_signal(state))
         batches = np.array(drawn).reshape(30, 100, -1).mean(axis=1)

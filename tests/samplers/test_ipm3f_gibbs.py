@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fillrank.draws.streams import chain_key
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.samplers import ipm3f
 from reference import ipm3f_gibbs_geweke as cases
 from reference.geweke import worst
@@ -62,10 +62,10 @@ def _problem(seed=0, shape=(60, 40), density=0.5):
 def _run(data, n_sweeps, n_threads=1, n_features=6):
     infos = []
     with Workers(n_threads) as workers:
-        frame = ipm3f.Frame(HYPER, chain_key(2, 0), workers)
+        context = ipm3f.Context(HYPER, chain_key(2, 0), workers)
         state = ipm3f.init(data, HYPER, n_features, np.random.default_rng(0))
         for _ in range(n_sweeps):
-            state, info = ipm3f.sweep(state, data, frame)
+            state, info = ipm3f.sweep(state, data, context)
             infos.append(info)
     return state, infos
 
@@ -97,11 +97,11 @@ def test_sweep_leaves_its_state_alone():
     data = _problem()
     state, _ = _run(data, 2)
     before = [np.copy(part) for part in state]
-    frame = ipm3f.Frame(HYPER, chain_key(2, 0), Workers(1))
-    after, info = ipm3f.sweep(state, data, frame)
+    context = ipm3f.Context(HYPER, chain_key(2, 0), Workers(1))
+    after, info = ipm3f.sweep(state, data, context)
     for part, copy in zip(state, before, strict=True):
         np.testing.assert_array_equal(part, copy)
-    again, same_info = ipm3f.sweep(state, data, frame)
+    again, same_info = ipm3f.sweep(state, data, context)
     for a, b in zip(after, again, strict=True):
         np.testing.assert_array_equal(a, b)
     assert info == same_info
@@ -146,6 +146,6 @@ def test_no_features_at_all():
     state = ipm3f.init(data, HYPER, 0, np.random.default_rng(0))
     assert ipm3f.spectrum(ipm3f.draw(state)).shape == (0,)
     hyper = HYPER._replace(max_features=0)
-    state, info = ipm3f.sweep(state, data, ipm3f.Frame(hyper, chain_key(2, 0), Workers(1)))
+    state, info = ipm3f.sweep(state, data, ipm3f.Context(hyper, chain_key(2, 0), Workers(1)))
     assert info.n_features == 0
     assert state.V.shape == (40, 0)

@@ -5,10 +5,11 @@ import pytest
 
 import fillrank as fr
 from fillrank.samplers import gasr_published
+from fillrank.samplers.gasr import B_BOUNDS
 from fillrank.samplers.gasr_published import published_start
-from fillrank.samplers.hyperparameters import B_BOUNDS, adapt
-from fillrank.samplers.state import SMALLEST_NOISE
-from reference.small_tables import PLAIN, Table, dense_signal, frame_of
+from fillrank.samplers.model import SMALLEST_NOISE
+from fillrank.samplers.monte_carlo_em import adapt
+from reference.small_tables import PLAIN, Table, context_of, dense_signal
 
 SHAPE = (400, 300)
 
@@ -71,12 +72,12 @@ def test_the_units_of_the_engine_do_not_matter():
     values = 3.0 + rng.standard_normal(mask.sum())
     signals = []
     for unit in (1.0, scale):
-        data, frame = Table(mask).data(values / unit), frame_of(PLAIN)
+        data, context = Table(mask).data(values / unit), context_of(PLAIN)
         state = published_start(data, unit, 4, np.dtype(np.float64), np.random.default_rng(0))
         for _ in range(3):
             infos = []
             for _ in range(5):
-                state, info = gasr_published.sweep(state, data, frame)
+                state, info = gasr_published.sweep(state, data, context)
                 infos.append(info)
             state = adapt(state, infos, data.n_entries)
         signals.append(unit * dense_signal(state))

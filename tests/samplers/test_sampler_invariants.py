@@ -5,18 +5,19 @@ import pytest
 from scipy import stats
 
 from fillrank.draws.streams import chain_key
-from fillrank.runtime import workers as workers_module
-from fillrank.runtime.workers import Workers
+from fillrank.runtime import threads as workers_module
+from fillrank.runtime.threads import Workers
 from fillrank.samplers import gasr, gasr_published
-from fillrank.samplers.state import Data, Effect, Frame, Options
+from fillrank.samplers.gasr import Context, Options
+from fillrank.samplers.model import Data, Effect
 from fillrank.table.entries import compress
 from reference.small_tables import (
     CENTRES,
     EFFECTS,
     PLAIN,
     Table,
+    context_of,
     dense_signal,
-    frame_of,
     random_state,
     table_and_values,
 )
@@ -46,9 +47,9 @@ def _problem(shape=(7, 6), r=3, share=0.6, dtype=np.float64, seed=0):
     return data, mask, X, state
 
 
-def _chain(sweep, state, data, frame, n):
+def _chain(sweep, state, data, context, n):
     for _ in range(n):
-        state, info = sweep(state, data, frame)
+        state, info = sweep(state, data, context)
         yield state, info
 
 
@@ -58,7 +59,7 @@ def test_factors_stay_in_their_balls(sweep, options, dtype):
     """||u_k|| <= 1 and ||v_k|| <= 1, where left holds u_k + mu_k and right v_k + nu_k."""
     data, _, _, state = _problem(dtype=dtype)
     r = state.d.size
-    for after, _ in _chain(sweep, state, data, frame_of(options), 200):
+    for after, _ in _chain(sweep, state, data, context_of(options), 200):
         for factors, centre in ((after.left, after.mu), (after.right, after.nu)):
             norms = np.linalg.norm(factors[:, :r].astype(float) - centre, axis=0)
             # A centre far away costs the digits that the sum u + mu has lost.
@@ -72,7 +73,7 @@ def test_factors_stay_in_their_balls(sweep, options, dtype):
 def test_reported_square_is_that_of_the_state(sweep, options, dtype):
     """Info holds the sum of squared residuals of the state that comes with it."""
     data, mask, X, state = _problem(dtype=dtype)
-    for after, info in _chain(sweep, state, data, frame_of(options), 50):
+    for after, info in _chain(sweep, state, data, context_of(options), 50):
         square = np.sum((X - dense_signal(after))[mask] ** 2)
         assert info.residual_square == pytest.approx(square, rel=1e3 * ROUNDING[dtype])
 
@@ -83,7 +84,7 @@ def test_everything_moves_and_the_given_state_stays(sweep, options):
     data, _, _, state = _problem()
     r = state.d.size
     before = [np.copy(part) for part in state]
-    after, _ = sweep(state, data, frame_of(options))
+    after, _ = sweep(state, data, context_of(options))
     for old, part in zip(before, state, strict=True):
         np.testing.assert_array_equal(old, part)
     moved = {"left": after.left[:, :r] != state.left[:, :r], "gamma": after.gamma != state.gamma}
@@ -118,10 +119,10 @@ def test_units_do_not_matter(sweep, options):
     scaled = state._replace(
         d=c * state.d, b=c * state.b, noise_variance=c**2 * state.noise_variance
     )
-    frame = frame_of(options)
+    context = context_of(options)
     one, other = (
-        _chain(sweep, state, data, frame, 20),
-        _chain(sweep, scaled, scaled_data, frame, 20),
+        _chain(sweep, state, data, context, 20),
+        _chain(sweep, scaled, scaled_data, context, 20),
     )
     for (plain, _), (scaled, _) in zip(one, other, strict=True):
         np.testing.assert_array_equal(plain.left, scaled.left)
@@ -139,9 +140,9 @@ def test_without_entries_the_chain_has_the_prior(sweep):
     m, n, r, a, b = 4, 3, 2, 3.0, 2.0
     table = Table(np.zeros((m, n), dtype=bool))
     state = random_state(np.random.default_rng(2), (m, n), r, a=a, b=b)
-    data, frame = table.data(np.zeros(0)), frame_of(PLAIN, 21)
+    data, context = table.data(np.zeros(0)), context_of(PLAIN, 21)
     rows = []
-    for after, info in _chain(sweep, state, data, frame, 10_000):
+    for after, info in _chain(sweep, state, data, context, 10_000):
         assert info.residual_square == 0.0
         left, right = after.left[:, :r], after.right[:, :r]
         rows.append((np.sum(left**2, axis=0), np.sum(right**2, axis=0), after.d, after.gamma))
@@ -161,7 +162,7 @@ def test_huge_rates_shrink_the_signal_away(sweep):
     """At a/b = 10^6 the prior leaves nothing of Z."""
     data, _, _, state = _problem()
     state = state._replace(a=1e3, b=1e-3)
-    *_, (after, _) = _chain(sweep, state, data, frame_of(PLAIN), 200)
+    *_, (after, _) = _chain(sweep, state, data, context_of(PLAIN), 200)
     assert np.abs(dense_signal(after)).max() < 1e-3
 
 
@@ -189,8 +190,8 @@ def test_threads_and_ranges_do_not_change_a_bit(monkeypatch, sweep, options, dty
     for n_threads, shortest in [(1, 0.2), (2, 0.2), (4, 0.2), (2, 1.0), (4, 0.01)]:
         monkeypatch.setattr(workers_module, "_SHORTEST", shortest)
         with Workers(n_threads) as workers:
-            frame = Frame(options, chain_key(4, 0), workers, 2)
-            *_, last = _chain(sweep, state, data, frame, 5)
+            context = Context(options, chain_key(4, 0), workers, 2)
+            *_, last = _chain(sweep, state, data, context, 5)
         outcomes.append(last)
     first, *others = outcomes
     for other in others:
@@ -202,6 +203,6 @@ def test_chains_differ():
     """Another seed or another chain gives other draws."""
     data, _, _, state = _problem()
     keys = [chain_key(0, 0), chain_key(0, 1), chain_key(1, 0)]
-    drawn = [gasr.sweep(state, data, Frame(PLAIN, key, Workers(1), 0))[0].left for key in keys]
+    drawn = [gasr.sweep(state, data, Context(PLAIN, key, Workers(1), 0))[0].left for key in keys]
     assert not np.any(drawn[0] == drawn[1], where=[True] * 3 + [False] * 2)
     assert not np.any(drawn[0] == drawn[2], where=[True] * 3 + [False] * 2)

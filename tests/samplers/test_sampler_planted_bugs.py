@@ -11,7 +11,7 @@ import pytest
 
 import fillrank.kernels.gaussian_rows
 import fillrank.kernels.published
-from fillrank.samplers import gasr, gasr_published, rows
+from fillrank.samplers import gasr, gasr_published, model
 from reference import conditionals, geweke_cases
 from reference.geweke import worst
 from reference.planted import plant
@@ -36,15 +36,15 @@ class Bug(NamedTuple):
 
 
 def _in_rows_kernel(old, new):
-    return Bug(rows_kernel, "gaussian_rows", old, new, into=(rows,))
+    return Bug(rows_kernel, "gaussian_rows", old, new, into=(model,))
 
 
 def _in_rows_draw(old, new):
-    return Bug(rows_kernel, "_draw", old, new, users=("gaussian_rows",), into=(rows,))
+    return Bug(rows_kernel, "_draw", old, new, users=("gaussian_rows",), into=(model,))
 
 
 def _in_moves(old, new):
-    return Bug(rows_kernel, "_moves", old, new, users=("gaussian_rows",), into=(rows,))
+    return Bug(rows_kernel, "_moves", old, new, users=("gaussian_rows",), into=(model,))
 
 
 def _in_ball_rows(old, new):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.fit import Completed, Factors, Limits, no_factors, residuals
 from fillrank.solvers.hasi import (

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fillrank.solvers.ipm3f as solver
-from fillrank.kernels.hinge_pieces import Corners, solve
-from fillrank.runtime.workers import Workers
+from fillrank.kernels.hinge_rows import Corners, solve
+from fillrank.runtime.threads import Workers
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.ipm3f import Hyper, first_state
 from helpers.ipm3f_checks import (

@@ -7,14 +7,14 @@ from numba.core.dispatcher import Dispatcher
 from scipy import stats
 
 import fillrank.solvers.ipm3f as solver
-from fillrank.kernels import hinge_pieces, hinge_rows, svm_descent
+from fillrank.kernels import hinge_columns, hinge_rows
 from helpers import ipm3f_checks as checks
 from reference.planted import plant
 
 # A bug fails its check clearly: by this factor.
 _CLEAR = 10.0
 # Who imports the functions of a module.
-_INTO = {hinge_pieces: hinge_rows, hinge_rows: solver, svm_descent: solver, solver: solver}
+_INTO = {hinge_rows: solver, hinge_columns: solver, solver: solver}
 
 
 class Bug(NamedTuple):
@@ -49,34 +49,34 @@ _FEATURES = {
     ),
     "stale scores": Bug(hinge_rows, "fit_features", "add_multiple(x, psi[i, k], f, n)", "pass"),
     "ends of a level": Bug(hinge_rows, "order_by_level", "ends[y - 1] = p", "ends[y - 1] = p - 1"),
-    "a corner that falls": Bug(hinge_pieces, "finish_crossings", "= abs(h)", "= h"),
-    "a place without its logit": Bug(hinge_pieces, "finish_crossings", "g / (h - g)", "g / h"),
-    "only hinges that turn off": Bug(hinge_pieces, "add_crossings", "!= (g - h", "and not (g - h"),
-    "rises forgotten": Bug(hinge_pieces, "solve", "slope += below + at", "slope += below"),
+    "a corner that falls": Bug(hinge_rows, "finish_crossings", "= abs(h)", "= h"),
+    "a place without its logit": Bug(hinge_rows, "finish_crossings", "g / (h - g)", "g / h"),
+    "only hinges that turn off": Bug(hinge_rows, "add_crossings", "!= (g - h", "and not (g - h"),
+    "rises forgotten": Bug(hinge_rows, "solve", "slope += below + at", "slope += below"),
     "prior forgotten": Bug(solver, "update_features", "sticks.e - sticks.L", "sticks.e"),
 }
 _THRESHOLDS = {
     "margin of the wrong side": Bug(hinge_rows, "fit_thresholds", "else -hinges", "else hinges"),
     "no weight": Bug(hinge_rows, "fit_thresholds", "hinges.C * prior", "prior"),
     "one mean for all": Bug(hinge_rows, "fit_thresholds", "prior.rho[r]", "prior.rho[0]"),
-    "no rise at the pivot": Bug(hinge_pieces, "_partition", "at += corners.rises[t]", "pass"),
+    "no rise at the pivot": Bug(hinge_rows, "_partition", "at += corners.rises[t]", "pass"),
 }
 _FACTORS = {
-    "a dual beyond its bound": Bug(svm_descent, "_best_dual", "b += C", "b += 2 * C"),
-    "bound of another level": Bug(svm_descent, "_one_pass", "C * (1.0 - column.levels[t])", "-C"),
-    "corners not sorted": Bug(svm_descent, "_put_corners", "out[p - 1] > place", "False"),
-    "own share left in the rest": Bug(svm_descent, "_one_pass", "+ h * old", ""),
-    "a step of the wrong size": Bug(svm_descent, "_fill", "variance * dot", "0.3 * dot"),
+    "a dual beyond its bound": Bug(hinge_columns, "_best_dual", "b += C", "b += 2 * C"),
+    "bound of another level": Bug(hinge_columns, "_one_pass", "C * (1.0 - column.levels[t])", "-C"),
+    "corners not sorted": Bug(hinge_columns, "_put_corners", "out[p - 1] > place", "False"),
+    "own share left in the rest": Bug(hinge_columns, "_one_pass", "+ h * old", ""),
+    "a step of the wrong size": Bug(hinge_columns, "_fill", "variance * dot", "0.3 * dot"),
 }
 _DUALS = {
-    "no variance at the start": Bug(svm_descent, "fit_columns", "-variance * own[t]", "-own[t]"),
+    "no variance at the start": Bug(hinge_columns, "fit_columns", "-variance * own[t]", "-own[t]"),
 }
 _STICKS = {
     "features counted once": Bug(solver, "update_sticks", "alpha + from_k", "alpha + n1"),
     "sticks that break at once": Bug(solver, "update_sticks", "+ beyond_k", ""),
 }
 _RISES = {
-    "worse factors kept": Bug(svm_descent, "fit_columns", "if _primal(", "if True or _primal(")
+    "worse factors kept": Bug(hinge_columns, "fit_columns", "if _primal(", "if True or _primal(")
 }
 _BUGS = {
     checks.objective_error: _OBJECTIVE,

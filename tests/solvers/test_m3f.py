@@ -5,12 +5,12 @@ import pytest
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from fillrank.kernels import max_margin
+from fillrank.kernels import ordinal
 from fillrank.kernels.ordinal import Scorer
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers import m3f as module
-from fillrank.solvers import margin_saddles as saddles
+from fillrank.solvers import margin as saddles
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.m3f import first_scorer, fit_rows, m3f
 from fillrank.table.entries import Entries
@@ -83,7 +83,7 @@ def solved(Y, penalty=PENALTY, rank=11, n_levels=5, seed=0, limits=TIGHT):
 
 @pytest.mark.parametrize("z", [-3.0, -1e-9, 0.0, 1e-9, 0.3, 1.0 - 1e-9, 1.0, 1.5])
 def test_the_smooth_hinge(z):
-    h, slope = max_margin.smooth_hinge(z)
+    h, slope = ordinal.smooth_hinge(z)
     assert h == pytest.approx(hinge_twin(z), abs=1e-15)
     assert slope == pytest.approx(slope_twin(z), abs=1e-15)
 
@@ -96,7 +96,7 @@ def check_against_twins(n_levels=5):
     assert pytest.approx(objective_twin(Y, scorer, PENALTY), rel=1e-13) == J
     for got, twin in zip(problem.scorer(gradient), gradient_twin(Y, scorer, PENALTY), strict=True):
         np.testing.assert_allclose(got, twin, atol=1e-12)
-    G = max_margin.slopes(problem.data.rows, scorer, ONE).values
+    G = ordinal.slopes(problem.data.rows, scorer, ONE).values
     np.testing.assert_allclose(G, slopes_twin(Y, scorer)[0][~np.isnan(Y)], atol=1e-12)
 
 
@@ -403,7 +403,7 @@ def test_the_unit_of_the_violation_bounds_the_gradient_in_the_thresholds():
     scorer = some_scorer(Y)
     scorer = scorer._replace(thresholds=np.full((16, 4), 100.0))
     rows = levels_of(Y).rows
-    steepest = np.linalg.norm(max_margin.row_gradients(rows, scorer, ONE).thresholds)
+    steepest = np.linalg.norm(ordinal.row_gradients(rows, scorer, ONE).thresholds)
     assert module._steepest(rows, 5) == pytest.approx(steepest, rel=1e-12)
 
 
@@ -477,7 +477,7 @@ BUGS = {
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_in_the_kernels_are_caught(monkeypatch, bug):
     check, (name, old, new, users) = BUGS[bug]
-    plant(monkeypatch, max_margin, name, old, new, users)
+    plant(monkeypatch, ordinal, name, old, new, users)
     with pytest.raises(AssertionError):
         check()
 

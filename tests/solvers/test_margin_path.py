@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.solvers.fit import Limits
-from fillrank.solvers.m3f import first_scorer, m3f
-from fillrank.solvers.margin_path import largest_penalty, penalty_path
+from fillrank.solvers.m3f import first_scorer, largest_penalty, m3f, penalty_path
 from reference.small_tables import Table
 
 

@@ -5,8 +5,8 @@ from threadpoolctl import threadpool_limits
 
 import fillrank.solvers.relaxed_spectral as module
 from fillrank.kernels.component_descent import Shift, shifted_sums, shrunken_factor
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.certificates import duality_gap, largest_penalty
 from fillrank.solvers.fit import Factors, Limits, no_factors
 from fillrank.solvers.hasi import Lomax, hasi

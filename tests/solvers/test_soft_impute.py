@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.soft_impute import soft_impute

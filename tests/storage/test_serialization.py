@@ -11,9 +11,8 @@ from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.samplers import bpmf, gasr, ipm3f
-from fillrank.samplers.draw import Draw
-from fillrank.samplers.state import Effect
-from fillrank.solvers.path import PathPoint
+from fillrank.samplers.model import Draw, Effect
+from fillrank.solvers.fit import PathPoint
 from fillrank.storage.array_file import DTYPES, Content, read, write
 from fillrank.storage.serialization import Labels, pack, unpack, unpack_all
 

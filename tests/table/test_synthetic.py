@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from fillrank.errors import InputError
 from fillrank import synthetic
+from fillrank.errors import InputError
 from helpers.same_entries import assert_same
 
 

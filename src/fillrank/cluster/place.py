@@ -14,7 +14,7 @@ from fillrank.cluster.sides import RemoteSide
 from fillrank.cluster.table import lay_out
 from fillrank.cluster.watch import Watch
 from fillrank.errors import InputError, NotSupportedError
-from fillrank.samplers.state import RemoteData
+from fillrank.samplers.model import RemoteData
 from fillrank.table.observations import Observations
 
 

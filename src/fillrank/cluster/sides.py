@@ -24,10 +24,11 @@ from fillrank.cluster.tasks import (
     sum_of_shares,
 )
 from fillrank.cluster.watch import REFIT, Watch
+from fillrank.draws.streams import Address
 from fillrank.errors import ClusterError
-from fillrank.kernels.gaussian_rows import Address, Prior
+from fillrank.kernels.gaussian_rows import Prior
 from fillrank.kernels.products import Fitted, share_bounds
-from fillrank.kernels.remote import Remote
+from fillrank.samplers.model import Remote
 
 
 class RemoteSide(Remote):
@@ -68,7 +69,7 @@ class RemoteSide(Remote):
         return np.concatenate([squares for _, squares in drawn])
 
     def effect_sums(self, own: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As `fillrank.kernels.products.effect_sums`; the squares by row."""
+        """As `fillrank.kernels.products.effect_sums`."""
         found = self._each(effect_sums_of_part, lambda rows: own[rows], other)
         sums, squares = zip(*found, strict=True)
         return np.concatenate(sums), np.concatenate(squares)
@@ -76,7 +77,7 @@ class RemoteSide(Remote):
     def residual_products(
         self, fitted: Fitted, block: np.ndarray, out: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `fillrank.kernels.products.residual_products`; the squares by row."""
+        """As `fillrank.kernels.products.residual_products`."""
         given = Pass(fitted.right, fitted.scales, block)
         bounds = share_bounds(self.pointers, block.shape[0])
 

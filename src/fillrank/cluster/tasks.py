@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fillrank.cluster.laid_out import Part
-from fillrank.kernels.gaussian_rows import Address, Prior
-from fillrank.kernels.products import Fitted, add_products, effect_sums_by_row
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.rows import draw_one_by_one
+from fillrank.draws.streams import Address
+from fillrank.kernels.gaussian_rows import Prior
+from fillrank.kernels.products import Fitted, add_products, effect_sums
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import draw_one_by_one
 from fillrank.table.blocks import blocks
 
 # Multipliers of splitmix64 (Steele, Lea and Flood 2014), and its increment.
@@ -78,9 +79,9 @@ def draw_rows_of_part(
 def effect_sums_of_part(
     part: Part, own: np.ndarray, other: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums and squares of a part's rows, as `effect_sums_by_row` has them."""
+    """Sums and squares of a part's rows, as `effect_sums` returns them."""
     with Workers(_threads()) as workers:
-        return effect_sums_by_row(part.as_kernels_take_it().entries, own, other, workers)
+        return effect_sums(part.as_kernels_take_it().entries, own, other, workers)
 
 
 def products_of_piece(

@@ -10,6 +10,8 @@ A stream is a small array of unsigned integers, so that kernels can move it with
 moves it to a row and a component, ``next_bits`` takes 64 bits and steps on.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fillrank.runtime.kernel_cache import njit
@@ -27,6 +29,18 @@ _WORD = np.uint64(32)
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
 _TO_UNIT = 2.0**-52
+
+
+class Address(NamedTuple):
+    """Where in the random streams a half-sweep draws.
+
+    ``first_row`` is the number of the first row, if only a range of the rows is drawn.
+    """
+
+    key: np.uint64
+    sweep: int
+    purpose: int
+    first_row: int = 0
 
 
 def chain_key(seed: int, chain: int) -> np.uint64:

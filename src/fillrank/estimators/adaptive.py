@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from fillrank.errors import InputError
 from fillrank.estimators.spectral import Frame, Setting, SpectralCompleter
-from fillrank.samplers.state import Data
+from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Factors, Fit
 from fillrank.validation import check_real
 

@@ -11,11 +11,13 @@ from fillrank.draws.streams import chain_key
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.sampled import SampledCompleter
 from fillrank.run.chains import Chain, Resuming, Sampler
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf
-from fillrank.samplers.state import Data, Options
-from fillrank.samplers.state_checks import bpmf_is_sound
-from fillrank.solvers.spectral_start import largest_rank, spectral_start
+from fillrank.samplers.bpmf import is_valid_state
+from fillrank.samplers.gasr import Options
+from fillrank.samplers.model import Data
+from fillrank.solvers.rank import largest_rank
+from fillrank.solvers.starts import spectral_start
 from fillrank.validation import check_real
 
 _USUAL_MAX_RANK = 30
@@ -171,8 +173,15 @@ class BPMF(SampledCompleter):
         return () if self.noise_precision == "sampled" else ("noise_variance",)
 
     def _sampler(self) -> Sampler:
-        resuming = Resuming(bpmf.Info, ("residual_variance", "noise_variance"), bpmf_is_sound)
-        return Sampler(bpmf.sweep, bpmf.draw, bpmf.spectrum, bpmf.history, resuming=resuming)
+        resuming = Resuming(bpmf.Info, ("residual_variance", "noise_variance"), is_valid_state)
+        return Sampler(
+            bpmf.sweep,
+            bpmf.draw,
+            bpmf.spectrum,
+            bpmf.history,
+            uses_complete_tables=True,
+            resuming=resuming,
+        )
 
     def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
         state = self._first_state(data, workers, np.random.default_rng(seed))
@@ -182,8 +191,8 @@ class BPMF(SampledCompleter):
             state = state._replace(noise_variance=1.0 / (self.noise_precision * scale**2))
         rank = state.left.shape[1]
         prior = bpmf.Hyperprior(_BETA, float(rank), self.inverse_scale, noise_prior)
-        frame = bpmf.Frame(prior, self.row_draws == "joint", chain_key(*seed), workers)
-        return Chain(state, frame)
+        context = bpmf.Context(prior, self.row_draws == "joint", chain_key(*seed), workers)
+        return Chain(state, context)
 
     def _first_state(self, data: Data, workers: Workers, rng: np.random.Generator) -> bpmf.State:
         dtype = np.dtype(self.dtype)

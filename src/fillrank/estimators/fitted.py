@@ -14,8 +14,7 @@ from fillrank.errors import InputError, NotSupportedError, Setting, Text, Unknow
 from fillrank.estimators.checks import check_choice, warn_of_units
 from fillrank.runtime.memory import check_room, in_bytes
 from fillrank.runtime.progress import say
-from fillrank.runtime.threads import available_threads
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers, available_threads
 from fillrank.table.frames import is_table
 from fillrank.table.matrices import dense_matrix
 from fillrank.table.observations import Observations

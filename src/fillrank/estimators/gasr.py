@@ -15,13 +15,12 @@ from fillrank.estimators.checks import EFFECTS, check_choice
 from fillrank.estimators.on_cluster import ClusterCompleter
 from fillrank.run.chains import Chain, Resuming, Sampler
 from fillrank.run.loop import AUTO_BURN_IN, Plan
-from fillrank.runtime.workers import Workers
-from fillrank.samplers import gasr, gasr_published, observed
-from fillrank.samplers.hyperparameters import adapt
-from fillrank.samplers.state import Data, Frame, Info, Options, State, init
-from fillrank.samplers.state_checks import gasr_is_sound
-from fillrank.solvers.solver_starts import hasi_start, soft_impute_start
-from fillrank.solvers.spectral_start import random_start, spectral_start
+from fillrank.runtime.threads import Workers
+from fillrank.samplers import gasr, gasr_published
+from fillrank.samplers.gasr import Context, Info, Options, State, init, is_valid_state
+from fillrank.samplers.model import Data
+from fillrank.samplers.monte_carlo_em import adapt
+from fillrank.solvers.starts import hasi_start, random_start, soft_impute_start, spectral_start
 
 _STARTS = {
     "spectral": spectral_start,
@@ -222,11 +221,14 @@ class GASR(ClusterCompleter):
     def _sampler(self) -> Sampler:
         return Sampler(
             gasr_published.sweep if self._is_published else gasr.sweep,
-            observed.draw,
-            partial(observed.spectrum, options=self._options()),
-            observed.history,
+            gasr.draw,
+            partial(gasr.spectrum, options=self._options()),
+            gasr.history,
             adapt,
-            Resuming(Info, ("residual_variance", "noise_variance", "a", "b"), gasr_is_sound),
+            uses_complete_tables=not self._is_published,
+            resuming=Resuming(
+                Info, ("residual_variance", "noise_variance", "a", "b"), is_valid_state
+            ),
         )
 
     def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
@@ -235,15 +237,15 @@ class GASR(ClusterCompleter):
         n_adapt = self._plan().n_adapt
         relaxed_from = max(n_adapt, AUTO_BURN_IN)
         noise_from = n_adapt if self._samples_noise(data.n_entries) else sys.maxsize
-        frame = Frame(self._options(), chain_key(*seed), workers, relaxed_from, noise_from)
-        return Chain(self._first_state(data, scale, frame, rng), frame)
+        context = Context(self._options(), chain_key(*seed), workers, relaxed_from, noise_from)
+        return Chain(self._first_state(data, scale, context, rng), context)
 
     def _first_state(
-        self, data: Data, scale: float, frame: Frame, rng: np.random.Generator
+        self, data: Data, scale: float, context: Context, rng: np.random.Generator
     ) -> State:
         max_rank = None if self.max_rank == "auto" else self.max_rank
         dtype = np.dtype(self.dtype)
         if self._is_published:
             return gasr_published.published_start(data, scale, max_rank or 30, dtype, rng)
-        guess = _STARTS[self.start](data, max_rank, frame.options, frame.workers, rng)
+        guess = _STARTS[self.start](data, max_rank, context.options, context.workers, rng)
         return init(guess, dtype, rng)

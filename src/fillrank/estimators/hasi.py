@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fillrank.estimators.adaptive import AdaptiveCompleter, is_soft_impute
 from fillrank.estimators.spectral import Frame, Setting
-from fillrank.samplers.state import Data
+from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Factors, Fit
 from fillrank.solvers.hasi import hasi
 from fillrank.solvers.soft_impute import soft_impute

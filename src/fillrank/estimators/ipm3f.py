@@ -20,9 +20,9 @@ from fillrank.posterior.validation import check_traces
 from fillrank.run.chains import Chain, Sampler
 from fillrank.run.loop import Outcome, Plan, begin, execute
 from fillrank.run.recorder import Traces
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.samplers import ipm3f as gibbs
-from fillrank.samplers.state import Data
+from fillrank.samplers.model import Data
 from fillrank.solvers import ipm3f as variational
 from fillrank.solvers.fit import Limits
 from fillrank.table.entries import Entries
@@ -185,7 +185,7 @@ class IPM3F(OrdinalCompleter):
         hyper = self._hyper(penalty, frame.n_levels)
         rng = np.random.default_rng(frame.seed)
         state = gibbs.init(ordinal, hyper, self.max_rank, rng)
-        chain = Chain(state, gibbs.Frame(hyper, chain_key(frame.seed, 0), frame.workers))
+        chain = Chain(state, gibbs.Context(hyper, chain_key(frame.seed, 0), frame.workers))
         sampler = Sampler(gibbs.sweep, gibbs.draw, gibbs.spectrum, gibbs.history)
         run = begin([chain], ordinal, sampler, plan, rng)
         outcome = execute(run, ordinal, sampler, plan, show)
@@ -211,7 +211,7 @@ class IPM3F(OrdinalCompleter):
         state = gibbs.State(kept.left, kept.right, kept.thresholds, sweep=0)
         new = gibbs.init_rows(entries.pointers.size - 1, state, hyper)
         # A stream of its own for each draw; the same rows get the same answer every time.
-        sampling = gibbs.Frame(hyper, chain_key(_NEW_ROW_SEED, t), workers)
+        sampling = gibbs.Context(hyper, chain_key(_NEW_ROW_SEED, t), workers)
         for _ in range(_NEW_ROW_SWEEPS):
             new = gibbs.sweep_rows(new, entries, state, sampling)
         return Scorer(new.Z, kept.right, new.thresholds)

@@ -9,13 +9,12 @@ import numpy as np
 
 from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
 from fillrank.estimators.warn import warn_unconverged
+from fillrank.kernels.factors import singular_values
 from fillrank.kernels.ordinal import Scorer
-from fillrank.kernels.spectrum import singular_values
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.m3f import first_scorer, fit_rows, m3f
-from fillrank.solvers.margin import MarginFit
-from fillrank.solvers.margin_saddles import components
+from fillrank.solvers.margin import MarginFit, components
 from fillrank.table.entries import Entries
 
 

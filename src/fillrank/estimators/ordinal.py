@@ -15,12 +15,10 @@ from fillrank.posterior.metrics import mae
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.validation import check_ordinal
 from fillrank.runtime.progress import progress_for
-from fillrank.runtime.threads import one_blas_thread
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
-from fillrank.solvers.fit import Limits
-from fillrank.solvers.margin_path import penalty_path
-from fillrank.solvers.path import RISES, PathPoint
+from fillrank.runtime.threads import Workers, one_blas_thread
+from fillrank.samplers.model import Data
+from fillrank.solvers.fit import RISES, Limits, PathPoint
+from fillrank.solvers.m3f import penalty_path
 from fillrank.table.entries import Entries
 from fillrank.table.levels import Levels, find_levels
 from fillrank.table.observations import Observations

@@ -9,7 +9,7 @@ import numpy as np
 from fillrank.estimators.adaptive import AdaptiveCompleter, is_soft_impute
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.spectral import Frame, Setting
-from fillrank.samplers.state import Data
+from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Factors, Fit
 from fillrank.solvers.relaxed_spectral import relaxed_marginal, relaxed_spectral
 from fillrank.table.observations import Observations

@@ -21,7 +21,7 @@ from fillrank.estimators.checks import (
     warn_of_few_entries,
 )
 from fillrank.estimators.warn import unconverged, warn_user
-from fillrank.kernels.compiled import must_compile
+from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, diagnose_run
 from fillrank.posterior.halves import halved
 from fillrank.posterior.mean import mean_draw
@@ -42,12 +42,10 @@ from fillrank.run.loop import (
     execute,
 )
 from fillrank.run.recorder import Recorder, Traces
+from fillrank.runtime.kernel_cache import must_compile
 from fillrank.runtime.progress import say
-from fillrank.runtime.threads import one_blas_thread
-from fillrank.runtime.workers import Workers
-from fillrank.samplers import bpmf, gasr
-from fillrank.samplers.draw import Draw
-from fillrank.samplers.state import Data, FullData, full_if_so
+from fillrank.runtime.threads import Workers, one_blas_thread
+from fillrank.samplers.model import CompleteData, Data, Draw, detect_complete
 from fillrank.table.fingerprint import fingerprint
 from fillrank.table.observations import Observations
 from fillrank.table.units import Standard, standardise
@@ -59,8 +57,6 @@ _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
 
 # Settings that do not matter to a run that goes on, in this process or from a checkpoint.
 _MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress"}
-# Sweeps that make use of a table without holes; the published one works by its entries.
-_TAKE_FULL_TABLES = (gasr.sweep, bpmf.sweep)
 
 
 class Going(NamedTuple):
@@ -158,7 +154,10 @@ class SampledCompleter(MatrixCompleter):
         data = Data(standard.rows, standard.columns)
         units = Units(standard.location, standard.scale, value_range)
         del standard  # so that entries that only the start needs can go
-        say("compiling, at first use only; some seconds.", self.progress and must_compile())
+        say(
+            "compiling, at first use only; some seconds.",
+            self.progress and must_compile(gaussian_rows),
+        )
         with one_blas_thread(), self._workers() as workers:
             chains = self._first_chains(data, units.scale, workers, begun.seed)
             swept = self._swept(data)
@@ -177,9 +176,9 @@ class SampledCompleter(MatrixCompleter):
     def _standard(self, observations: Observations) -> Standard:
         return standardise(observations, self._centred, np.dtype(self.dtype))
 
-    def _swept(self, data: Data) -> Data | FullData:
+    def _swept(self, data: Data) -> Data | CompleteData:
         """The data in the form in which the sweeps take them."""
-        return full_if_so(data) if self._sampler().sweep in _TAKE_FULL_TABLES else data
+        return detect_complete(data) if self._sampler().uses_complete_tables else data
 
     def _go_on(self, going: Going, data: Entered, checkpoint: Checkpoint | None = None) -> None:
         """Run to the end of the plan, and take what came of it as the fitted model."""
@@ -444,4 +443,6 @@ def _within(draws: list[Draw], shape: tuple[int, int]) -> list[Draw]:
 
 def _with_workers(chains: tuple[Chain, ...], workers: Workers | None) -> tuple[Chain, ...]:
     """The chains with other threads in their frames; without any they can be pickled."""
-    return tuple(chain._replace(frame=chain.frame._replace(workers=workers)) for chain in chains)
+    return tuple(
+        chain._replace(context=chain.context._replace(workers=workers)) for chain in chains
+    )

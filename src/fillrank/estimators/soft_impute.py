@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fillrank.estimators.spectral import Frame, Setting, SpectralCompleter
-from fillrank.samplers.state import Data
+from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Factors, Fit
 from fillrank.solvers.soft_impute import soft_impute
 

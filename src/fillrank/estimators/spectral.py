@@ -15,14 +15,20 @@ from fillrank.estimators.warn import warn_unconverged
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.posterior.validation import check_posterior
 from fillrank.runtime.progress import progress_for
-from fillrank.runtime.threads import one_blas_thread
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.draw import Draw
-from fillrank.samplers.state import Data, Options
+from fillrank.runtime.threads import Workers, one_blas_thread
+from fillrank.samplers.gasr import Options
+from fillrank.samplers.model import Data, Draw
 from fillrank.solvers.certificates import largest_penalty
-from fillrank.solvers.effects import start_effects, without
-from fillrank.solvers.fit import Factors, Fit, Limits
-from fillrank.solvers.path import PathPoint, penalty_grid, root_mean_square, walk
+from fillrank.solvers.fit import (
+    Factors,
+    Fit,
+    Limits,
+    PathPoint,
+    penalty_grid,
+    root_mean_square,
+    walk,
+)
+from fillrank.solvers.starts import start_effects, subtract_effects
 from fillrank.table.entries import Entries
 from fillrank.table.observations import Observations
 from fillrank.table.units import location_and_scale
@@ -193,7 +199,7 @@ class SpectralCompleter(MatrixCompleter):
             centres=False,
         )
         effects, _ = start_effects(data, options)
-        return Problem(without(data, effects), *effects)
+        return Problem(subtract_effects(data, effects), *effects)
 
     def _choose(self, observations: Observations, frame: Frame) -> tuple[Setting, Factors | None]:
         """The setting to use, and factors to begin with: as given, or chosen on held-out entries."""
@@ -210,7 +216,7 @@ class SpectralCompleter(MatrixCompleter):
         train, held_out = observations.split(_VALIDATION_SHARE, rng)
         problem = self._problem(train)
         effects = problem.row_effects, problem.column_effects
-        test = without(self._standard(held_out), effects).rows
+        test = subtract_effects(self._standard(held_out), effects).rows
         return self._best_on_path(problem.data, test, frame)
 
     def _best_on_path(

@@ -13,8 +13,7 @@ from fillrank.errors import NotSupportedError
 from fillrank.estimators.recommending import By, Recommending
 from fillrank.explore.names import Names
 from fillrank.posterior.similarity import Similarity, signal_factors
-from fillrank.runtime.threads import one_blas_thread
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.table.entries import Entries
 
 Side = Literal["rows", "columns"]

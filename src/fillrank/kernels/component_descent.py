@@ -12,7 +12,7 @@ import numpy as np
 
 from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.runtime.kernel_cache import njit
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.table.entries import Entries
 
 _MOST_NEWTON_STEPS = 100

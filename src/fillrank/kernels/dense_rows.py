@@ -30,11 +30,10 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from fillrank.draws.normal import normal_from_bits
-from fillrank.draws.streams import row_bits, start_stream
-from fillrank.kernels.gaussian_rows import Address
-from fillrank.kernels.sums import gram
+from fillrank.draws.streams import Address, row_bits, start_stream
+from fillrank.kernels.factors import gram
 from fillrank.runtime.kernel_cache import njit
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 
 # A tile of the table: at most so many rows and columns. Fewer rows where blocks would be too few for the
 # threads, but not so few that calls cost more than products.

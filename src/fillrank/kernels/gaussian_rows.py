@@ -23,7 +23,7 @@ import numpy as np
 
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
-from fillrank.kernels.lanes import (
+from fillrank.kernels.simd import (
     LANES,
     add,
     load,
@@ -59,16 +59,7 @@ class Prior(NamedTuple):
     relaxation: float = 0.0
 
 
-class Address(NamedTuple):
-    """Where in the random streams a half-sweep draws; ``first_row`` is that of a part of the rows."""
-
-    key: np.uint64
-    sweep: int
-    purpose: int
-    first_row: int = 0
-
-
-def lined_up(factors: np.ndarray) -> np.ndarray:
+def align_rows(factors: np.ndarray) -> np.ndarray:
     """A copy for `gaussian_rows`: lines of whole vectors that begin where a cache line does.
 
     Behind them is a line of zeros, for the entries that fill up a row's last vector.
@@ -240,7 +231,7 @@ def _draw(c, s, old, z, moves, p):
 def gaussian_rows(entries, own, other, prior, noise_variance, address, squares, start, stop):
     """Draw the free coefficients of the rows start to stop, in place.
 
-    ``other`` must be `lined_up`. With everything else fixed, coefficient k of a row is Gaussian with
+    ``other`` must be `align_rows`. With everything else fixed, coefficient k of a row is Gaussian with
     c = sum f_jk^2 and s = sum f_jk e_j (`_draw`). Of a pair, the second sees the first one's step
     through c_01: the draws are those of one after the other. ``squares[i]`` takes the sum of the
     squared residuals after the draw.

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.kernels.lanes import prefetch
-from fillrank.kernels.remote import Remote
+from fillrank.kernels.simd import prefetch
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.runtime.kernel_cache import njit
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 from fillrank.table.entries import Entries
 
 # Sums over rows for every column are made in shares of the rows, each with a block of its own. Their
@@ -181,17 +180,14 @@ def add_products(
 
 
 def residual_products(
-    entries: Entries | Remote, fitted: Fitted, block: np.ndarray, out: np.ndarray, workers: Workers
+    entries: Entries, fitted: Fitted, block: np.ndarray, out: np.ndarray, workers: Workers
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Add E B to ``out``; give E^T times the result, and the sums of squares of both residuals.
+    """Add E B to ``out``; return E^T times the result, and the squares of both residuals by row.
 
     E = P_Omega(X - Z) for the first of the two fits, and B has one line per column of X. One pass over
     the entries, a row at a time: the residual lives as long as its row. With more rows than columns,
     all that is looked up by column is small enough for a cache.
     """
-    if isinstance(entries, Remote):
-        total, squares = entries.residual_products(fitted, block, out)
-        return total, squares.sum(axis=0)
     bounds = share_bounds(entries.pointers, block.shape[0])
     back = np.zeros((bounds.size - 1, *block.shape), dtype=block.dtype)
     squares = np.empty((out.shape[0], 2))
@@ -201,24 +197,13 @@ def residual_products(
             _residual_products_rows(entries, fitted, block, out, back[share], squares, rows)
 
     workers.for_rows(work, entries.pointers[bounds])
-    return back.sum(axis=0), squares.sum(axis=0)
+    return back.sum(axis=0), squares
 
 
 def effect_sums(
-    entries: Entries | Remote, own: np.ndarray, other: np.ndarray, workers: Workers
-) -> tuple[np.ndarray, float]:
-    """(sum_j x_ij - other_j for each row i, sum_ij (x_ij - own_i - other_j)^2)."""
-    if isinstance(entries, Remote):
-        sums, squares = entries.effect_sums(own, other)
-    else:
-        sums, squares = effect_sums_by_row(entries, own, other, workers)
-    return sums, float(squares.sum())
-
-
-def effect_sums_by_row(
     entries: Entries, own: np.ndarray, other: np.ndarray, workers: Workers
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same with the squares of each row."""
+    """For each row i: (sum_j x_ij - other_j, sum_j (x_ij - own_i - other_j)^2)."""
     sums, squares = np.empty(own.size), np.empty(own.size)
     workers.for_rows(
         lambda start, stop: _effect_sums_rows(entries, own, other, sums, squares, start, stop),

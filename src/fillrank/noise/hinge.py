@@ -38,8 +38,7 @@ import numpy as np
 from fillrank.draws.inverse_gaussian import inverse_gaussian
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import AUGMENTATION, THRESHOLDS, seek, start_stream
-from fillrank.kernels.max_margin import direction_of
-from fillrank.kernels.ordinal import score_at
+from fillrank.kernels.ordinal import direction_of, score_at
 from fillrank.kernels.tiles import longest_row
 from fillrank.runtime.kernel_cache import njit
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fillrank.errors import InputError
-from fillrank.kernels.pairs import pair_values
+from fillrank.kernels.predictions import pair_values
 from fillrank.paper import table2
 from fillrank.paper.methods import BPMF, BPMF_PUBLISHED, GASR, GASR_PUBLISHED, SAMPLERS, make
 from fillrank.paper.output import COLOURS, new_figure, save, write_csv

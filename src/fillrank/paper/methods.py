@@ -15,7 +15,7 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.estimators.sampled import SampledCompleter
-from fillrank.kernels.pairs import pair_values
+from fillrank.kernels.predictions import pair_values
 
 GASR_PUBLISHED = "GASR, as published"
 GASR = "GASR, fillrank"

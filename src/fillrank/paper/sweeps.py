@@ -11,8 +11,7 @@ from fillrank.estimators.sampled import SampledCompleter
 from fillrank.posterior.posterior import Units
 from fillrank.run.chains import run
 from fillrank.runtime.threads import one_blas_thread
-from fillrank.samplers.draw import Draw
-from fillrank.samplers.state import Data
+from fillrank.samplers.model import Data, Draw
 from fillrank.table.observations import Observations
 from fillrank.table.units import standardise
 

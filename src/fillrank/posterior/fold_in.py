@@ -25,14 +25,12 @@ import numpy as np
 
 from fillrank.draws import streams
 from fillrank.draws.normal import normal_from_bits
-from fillrank.draws.streams import chain_key, row_bits, start_stream
-from fillrank.kernels.gaussian_rows import Address
+from fillrank.draws.streams import Address, chain_key, row_bits, start_stream
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.posterior.posterior import Posterior
 from fillrank.runtime.kernel_cache import njit
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.draw import Draw
-from fillrank.samplers.state import SMALLEST_NOISE
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import SMALLEST_NOISE, Draw
 from fillrank.table.entries import Entries
 
 # A chain that no run has: the draws of new rows never meet those of the fit with the same seed.

@@ -6,7 +6,7 @@ hold, so that a file gives back the same bits.
 
 import numpy as np
 
-from fillrank.samplers.draw import Draw
+from fillrank.samplers.model import Draw
 
 # Rounding may move predictions by this share of their posterior standard deviation.
 _UNSEEN = 0.01

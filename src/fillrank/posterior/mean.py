@@ -7,9 +7,9 @@ has it in numbers). A prediction then costs 2k products instead of T k.
 
 import numpy as np
 
-from fillrank.kernels.spectrum import orthonormalise
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.draw import Draw
+from fillrank.kernels.factors import orthonormalise
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Draw
 from fillrank.table.blocks import blocks
 
 # Fewer factors than this are not worth saving: tables with a side as short have exact means.

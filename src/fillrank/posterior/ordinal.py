@@ -6,7 +6,7 @@ import numpy as np
 
 from fillrank.kernels.ordinal import Scorer, add_levels, add_margins
 from fillrank.posterior.posterior import Units
-from fillrank.runtime.workers import Workers
+from fillrank.runtime.threads import Workers
 
 # Cells worked on at once: their margins stay in cache.
 _BLOCK = 8192

@@ -6,9 +6,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from fillrank.kernels.pairs import mixture_quantiles, pair_values, restored_pair_values
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.draw import Draw
+from fillrank.kernels.predictions import mixture_quantiles, pair_values, restored_pair_values
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Draw
 
 Kind = Literal["signal", "observation"]
 # The most draws that a fitted model has: enough for intervals, few enough for small files.

@@ -6,7 +6,7 @@ would hide them. Components have no identity of their own: they can share a fact
 
 import numpy as np
 
-from fillrank.solvers.spectral_start import detection_level
+from fillrank.solvers.rank import detection_level
 
 # A factor a thousand times weaker than the largest is not counted, however small the noise: without
 # noise, what chains leave of spare components would be.

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.kernels.top import Columns, Heaps, Place, keep_best, place_of
+from fillrank.kernels.predictions import Columns, Heaps, Place, keep_best, place_of
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.posterior import Posterior
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.draw import Draw
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
 
 # Numbers in the factors of the rows, or of the columns, that are worked on at once.

@@ -11,7 +11,7 @@ from fillrank.errors import ReadError
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.run.recorder import Traces
-from fillrank.samplers.draw import Draw
+from fillrank.samplers.model import Draw
 
 _FLOATS = (np.float32, np.float64)
 _EMPTY = np.zeros(0)

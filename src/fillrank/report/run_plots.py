@@ -22,7 +22,7 @@ from fillrank.report.style import (
     use_decimal_ticks,
     use_integer_ticks,
 )
-from fillrank.solvers.spectral_start import detection_level
+from fillrank.solvers.rank import detection_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fillrank.samplers.state import RemoteData
-
 # The paper's number of draws behind each estimate of the hyperparameters.
 EM_WINDOW = 5
 
@@ -22,6 +20,9 @@ class Entered(Protocol):
 
     @property
     def n_entries(self) -> int: ...
+
+    @property
+    def is_remote(self) -> bool: ...
 
 
 class Kept(Protocol):
@@ -48,7 +49,7 @@ class Resuming(NamedTuple):
 class Sampler(NamedTuple):
     """How a run sees a method, whose states, infos and frames it knows nothing of.
 
-    ``sweep(state, data, frame)`` gives (state, info); ``draw(state)`` what is kept; ``spectrum(draw)``
+    ``sweep(state, data, context)`` gives (state, info); ``draw(state)`` what is kept; ``spectrum(draw)``
     its singular values; ``history(state, info, n_entries)`` what is traced, the quality of the fit
     first; ``adapt(state, infos, n_entries)`` the state with hyperparameters estimated from the last
     sweeps, for methods that do not sample them; ``resuming`` is for those that checkpoints are made of.
@@ -59,6 +60,7 @@ class Sampler(NamedTuple):
     spectrum: Callable[[Any], np.ndarray]
     history: Callable[[Any, Any, int], dict[str, float]]
     adapt: Callable[[Any, Sequence[Any], int], Any] | None = None
+    uses_complete_tables: bool = False
     resuming: Resuming | None = None
 
 
@@ -66,7 +68,7 @@ class Chain(NamedTuple):
     """A chain's state, and what was seen since the hyperparameters were last estimated."""
 
     state: Any
-    frame: Any
+    context: Any
     infos: tuple[Any, ...] = ()
 
 
@@ -85,9 +87,9 @@ class Step(NamedTuple):
 
 def advance(chain: Chain, data: Entered, sampler: Sampler, adapt: bool) -> tuple[Chain, Any]:
     """One sweep; with ``adapt``, what was seen in it is collected for the hyperparameters."""
-    state, info = sampler.sweep(chain.state, data, chain.frame)
+    state, info = sampler.sweep(chain.state, data, chain.context)
     infos = (*chain.infos, info) if adapt and sampler.adapt is not None else ()
-    return Chain(state, chain.frame, infos), info
+    return Chain(state, chain.context, infos), info
 
 
 def _estimate(chains: Sequence[Chain], sampler: Sampler, n_entries: int) -> tuple[Chain, ...]:
@@ -98,7 +100,7 @@ def _estimate(chains: Sequence[Chain], sampler: Sampler, n_entries: int) -> tupl
     assert sampler.adapt is not None
     infos = [info for chain in chains for info in chain.infos]
     return tuple(
-        Chain(sampler.adapt(chain.state, infos, n_entries), chain.frame) for chain in chains
+        Chain(sampler.adapt(chain.state, infos, n_entries), chain.context) for chain in chains
     )
 
 
@@ -121,7 +123,7 @@ def run(
     """
     for number in count(n_done + 1):
         step = partial(advance, data=data, sampler=sampler, adapt=number <= n_adapt)
-        moved = _all(step, chains, isinstance(data, RemoteData))
+        moved = _all(step, chains, data.is_remote)
         chains = tuple(chain for chain, _ in moved)
         n_seen = len(chains[0].infos)
         # An adaptation that ends before the window is full takes what there is.

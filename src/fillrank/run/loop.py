@@ -1,4 +1,10 @@
-"""The run: take sweeps until there are enough draws, a limit is reached, or the user stops it."""
+"""The run: take sweeps until there are enough draws, a limit is reached, or the user stops it.
+
+**Enough draws.** The mean squared error of a prediction is its posterior variance v plus the variance e
+of the Monte Carlo mean. So a finite number of draws enlarges the error by the factor sqrt(1 + e/v).
+``added_error`` is that factor less 1, with e and v averaged over the probes. e comes from batch means:
+with k batches, the mean of all draws has the variance (variance of the batch means) / k.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +16,6 @@ from fillrank.errors import NumericalError
 from fillrank.run.chains import Chain, Entered, Sampler, Step
 from fillrank.run.chains import run as sweeps
 from fillrank.run.recorder import Recorder
-from fillrank.run.stopping import ENOUGH, added_error
 from fillrank.runtime.progress import progress_for
 
 # The burn-in unless the user says otherwise. It is also how long Monte Carlo EM goes on, and on ratings
@@ -22,6 +27,9 @@ AUTO_MOST_SWEEPS = 2000
 _ASK_EVERY = 25
 _ASK_RARELY_FROM, _ASK_RARELY_EVERY = 400, 100
 _FEWEST_DRAWS = 100
+# By default a run ends when the draws enlarge the error by less than this.
+ENOUGH = 0.0025
+_BATCHES = 10
 
 
 class Plan(NamedTuple):
@@ -171,3 +179,23 @@ def _note(recorder: Recorder, step: Step) -> str:
     phase = "burning in" if step.number <= recorder.burn_in else "sampling"
     name, value = next(iter(recorder.last.items()))
     return f"{phase}, {name.replace('_', ' ')} {value:.4f}"
+
+
+def added_error(probes: np.ndarray) -> float:
+    """The share by which Monte Carlo error enlarges the error of predictions.
+
+    Parameters
+    ----------
+    probes : array (chains, draws, probes)
+    """
+    chains, n, p = probes.shape
+    per_chain = max(2, _BATCHES // chains)
+    length = n // per_chain
+    if length == 0:
+        return math.inf
+    batches = (
+        probes[:, n - per_chain * length :].reshape(chains * per_chain, length, p).mean(axis=1)
+    )
+    e = batches.var(axis=0, ddof=1).mean() / len(batches)
+    v = probes.var(axis=(0, 1)).mean()
+    return math.sqrt(1.0 + e / v) - 1.0 if v > 0 else 0.0

@@ -60,6 +60,18 @@ def njit(function: Callable | None = None, *, cache: bool = False, **options: An
     return kernel
 
 
+def must_compile(kernel: Any) -> bool:
+    """Whether a cached kernel has yet to be compiled, which takes some seconds.
+
+    Where nothing can be cached the result is False: a ``CacheWarning`` is issued instead.
+    """
+    folder = kernel.stats.cache_path
+    if kernel.signatures or folder is None:
+        return False
+    module = kernel.py_func.__module__.rpartition(".")[2]
+    return not any(Path(folder).glob(f"{module}.{kernel.__name__}-*.nbi"))
+
+
 def fingerprint(files: Iterable[Path]) -> str:
     """Hash what compiled code depends on: the contents of its source files, and who compiles it.
 

@@ -20,6 +20,7 @@ share one Cholesky decomposition.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,18 +29,25 @@ from scipy.linalg import eigh, solve_triangular
 from fillrank.draws import streams
 from fillrank.draws.gamma import gamma as draw_gamma
 from fillrank.draws.normal import normal
-from fillrank.draws.streams import seek, start_stream
+from fillrank.draws.streams import Address, seek, start_stream
 from fillrank.draws.wishart import wishart_root
 from fillrank.kernels.dense_rows import Dense
-from fillrank.kernels.gaussian_rows import Address, Prior
+from fillrank.kernels.factors import gram, singular_values, sums_about, turned
+from fillrank.kernels.gaussian_rows import Prior
 from fillrank.kernels.joint_rows import JointPrior
-from fillrank.kernels.spectrum import singular_values
-from fillrank.kernels.sums import gram, sums_about, turned
 from fillrank.runtime.kernel_cache import njit
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.draw import Draw
-from fillrank.samplers.rows import draw_rows
-from fillrank.samplers.state import SMALLEST_NOISE, Data, FullData, Start
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import (
+    LARGEST_ENTRY,
+    LARGEST_SIGNAL,
+    SMALLEST_NOISE,
+    CompleteData,
+    Data,
+    Draw,
+    Start,
+    draw_rows,
+    largest_entries,
+)
 from fillrank.table.entries import Entries
 
 # Small random factors. Beside a guess, those that it lacks start smaller yet.
@@ -83,7 +91,7 @@ class Info(NamedTuple):
     residual_square: float
 
 
-class Frame(NamedTuple):
+class Context(NamedTuple):
     """What stays the same from sweep to sweep; ``joint`` says how rows are drawn."""
 
     hyperprior: Hyperprior
@@ -197,11 +205,11 @@ def _draw_entries(half: Half, noise_variance: float, address: Address, workers: 
     return turned(drawn, B.T, workers), square
 
 
-def sweep(state: State, data: Data | FullData, frame: Frame) -> tuple[State, Info]:
+def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[State, Info]:
     """One sweep: the rows' law, the rows, the columns' law, the columns, alpha."""
-    prior, joint, key, workers = frame
+    prior, joint, key, workers = context
     t, noise = state.sweep, state.noise_variance
-    draw_side = _draw_jointly if joint or isinstance(data, FullData) else _draw_entries
+    draw_side = _draw_jointly if joint or data.is_complete else _draw_entries
     row_counts, column_counts = data.counts
 
     row_law = draw_law(state.left, prior, Address(key, t, streams.ROW_HYPER), workers)
@@ -236,3 +244,14 @@ def history(state: State, info: Info, n_entries: int) -> dict[str, float]:
         "residual_variance": info.residual_square / n_entries,
         "noise_variance": state.noise_variance,
     }
+
+
+def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
+    """Whether a chain can continue from a state that was read from a file, with finite numbers."""
+    own, other = largest_entries(state.left).max(), largest_entries(state.right).max()
+    return (
+        not infos
+        and max(own, other) <= LARGEST_ENTRY
+        and own * other <= LARGEST_SIGNAL
+        and state.noise_variance > 0  # the user may have fixed it, in other units
+    )

@@ -11,22 +11,11 @@ without effects and centres, and the reference that it is checked against.
 import numpy as np
 
 from fillrank.draws import streams
-from fillrank.kernels.gaussian_rows import Address
+from fillrank.draws.streams import Address
 from fillrank.kernels.products import residual
 from fillrank.kernels.published import ball_rows, published_scales
-from fillrank.samplers.gasr import draw_rates
-from fillrank.samplers.hyperparameters import B_BOUNDS
-from fillrank.samplers.state import (
-    SMALLEST_NOISE,
-    Data,
-    Effect,
-    Frame,
-    Info,
-    Start,
-    State,
-    init,
-    signal_factors,
-)
+from fillrank.samplers.gasr import B_BOUNDS, Context, Info, State, draw_rates, init, signal_factors
+from fillrank.samplers.model import SMALLEST_NOISE, Data, Effect, Start
 
 # The paper does not say where a, b and sigma^2 begin. The authors' own program does
 # (github.com/yang-song/GASR, 2015): at these values, in the data's own units.
@@ -64,12 +53,12 @@ def published_start(
     return state._replace(d=np.zeros(max_rank), a=_FIRST_A, b=b)
 
 
-def sweep(state: State, data: Data, frame: Frame) -> tuple[State, Info]:
+def sweep(state: State, data: Data, context: Context) -> tuple[State, Info]:
     """One sweep: gamma, d, U, V."""
-    key, t, noise = frame.key, state.sweep, state.noise_variance
+    key, t, noise = context.key, state.sweep, state.noise_variance
     gamma = draw_rates(key, t, state.d, state.a, state.b)
 
-    e = residual(data.rows, *signal_factors(state), frame.workers).values
+    e = residual(data.rows, *signal_factors(state), context.workers).values
     d = state.d.copy()
     where = Address(key, t, streams.ROW_SCALARS)
     published_scales(data.rows, state.left, state.right, d, gamma, noise, where, e)

@@ -25,20 +25,20 @@ from typing import NamedTuple
 import numpy as np
 
 from fillrank.draws import streams
+from fillrank.draws.streams import Address
 from fillrank.kernels.binary_features import (
     FeaturePrior,
     Features,
     feature_rows,
     known_feature_rows,
 )
-from fillrank.kernels.gaussian_rows import Address
+from fillrank.kernels.factors import singular_values
 from fillrank.kernels.hinge_rows import hinge_losses
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
 from fillrank.kernels.ordinal import Scorer
-from fillrank.kernels.spectrum import singular_values
 from fillrank.noise.hinge import Hinge, Working, augment_rows
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.table.entries import Entries
 
 
@@ -81,6 +81,11 @@ class OrdinalData(NamedTuple):
         """How many entries are observed."""
         return self.rows.values.size
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the entries are on other machines."""
+        return False
+
 
 class State(NamedTuple):
     """All that the next sweep needs: Z (m, K), V (n, K), thresholds (m, L - 1); K varies.
@@ -101,7 +106,7 @@ class Info(NamedTuple):
     n_features: int
 
 
-class Frame(NamedTuple):
+class Context(NamedTuple):
     """What stays the same from sweep to sweep."""
 
     hyper: Hyper
@@ -136,18 +141,18 @@ def init(data: OrdinalData, hyper: Hyper, n_features: int, rng: np.random.Genera
 
 
 def _draw_thresholds(
-    entries: Entries, scorer: Scorer, sweep: int, frame: Frame
+    entries: Entries, scorer: Scorer, sweep: int, context: Context
 ) -> tuple[np.ndarray, Working]:
     """New thresholds of all rows, and what the levels then say about the scores."""
-    hyper = frame.hyper
+    hyper = context.hyper
     hinge = Hinge(hyper.C, hyper.ell, hyper.threshold_mean, hyper.threshold_sd)
     scorer = scorer._replace(thresholds=scorer.thresholds.copy())
     working = Working(np.empty(entries.values.size), np.empty(entries.values.size))
 
     def draw_rows(start: int, stop: int) -> None:
-        augment_rows(entries, scorer, hinge, frame.key, sweep, working, start, stop)
+        augment_rows(entries, scorer, hinge, context.key, sweep, working, start, stop)
 
-    frame.workers.for_rows(draw_rows, entries.pointers)
+    context.workers.for_rows(draw_rows, entries.pointers)
     return scorer.thresholds, working
 
 
@@ -159,56 +164,58 @@ def _widened(factor: np.ndarray, width: int) -> np.ndarray:
 
 
 def _draw_features(
-    state: State, entries: Entries, working: Working, frame: Frame
+    state: State, entries: Entries, working: Working, context: Context
 ) -> tuple[np.ndarray, np.ndarray]:
     """Z and V with the features that live after all rows have been drawn."""
-    hyper = frame.hyper
+    hyper = context.hyper
     Z, V = (_widened(factor, hyper.max_features) for factor in (state.Z, state.V))
     features = Features(Z, V, Z.sum(axis=0).astype(np.int64))
     responses = entries._replace(values=working.responses)
-    address = Address(frame.key, state.sweep, streams.FEATURES)
+    address = Address(context.key, state.sweep, streams.FEATURES)
     prior = FeaturePrior(hyper.alpha, hyper.sigma)
     feature_rows(responses, working.weights, features, prior, address)
     alive = features.counts > 0
     return np.ascontiguousarray(Z[:, alive]), np.ascontiguousarray(V[:, alive])
 
 
-def _draw_columns(state: State, data: OrdinalData, working: Working, frame: Frame) -> np.ndarray:
+def _draw_columns(
+    state: State, data: OrdinalData, working: Working, context: Context
+) -> np.ndarray:
     """V given Z: a Gaussian regression for every column."""
     weights, responses = np.empty(data.n_entries), np.empty(data.n_entries)
     weights[data.to_columns], responses[data.to_columns] = working
     entries = data.columns._replace(values=responses)
     K = state.Z.shape[1]
-    prior = JointPrior(np.zeros(K), np.eye(K) / frame.hyper.sigma**2)
-    address = Address(frame.key, state.sweep, streams.COLUMNS)
+    prior = JointPrior(np.zeros(K), np.eye(K) / context.hyper.sigma**2)
+    address = Address(context.key, state.sweep, streams.COLUMNS)
     V, squares = state.V.copy(), np.empty(state.V.shape[0])
 
     def draw_rows(start: int, stop: int) -> None:
         joint_rows(entries, weights, V, state.Z, prior, address, squares, start, stop)
 
-    frame.workers.for_rows(draw_rows, entries.pointers)
+    context.workers.for_rows(draw_rows, entries.pointers)
     return V
 
 
-def _loss(entries: Entries, scorer: Scorer, frame: Frame) -> float:
+def _loss(entries: Entries, scorer: Scorer, context: Context) -> float:
     """The sum of the hinges over entries and thresholds."""
     losses = np.empty(entries.pointers.size - 1)
-    ell = frame.hyper.ell
-    frame.workers.for_rows(
+    ell = context.hyper.ell
+    context.workers.for_rows(
         lambda start, stop: hinge_losses(entries, scorer, ell, losses, start, stop),
         entries.pointers,
     )
     return float(losses.sum())
 
 
-def sweep(state: State, data: OrdinalData, frame: Frame) -> tuple[State, Info]:
+def sweep(state: State, data: OrdinalData, context: Context) -> tuple[State, Info]:
     """One sweep: lambda with the thresholds, Z with its features, V."""
     scorer = Scorer(state.Z, state.V, state.thresholds)
-    thresholds, working = _draw_thresholds(data.rows, scorer, state.sweep, frame)
-    Z, V = _draw_features(state, data.rows, working, frame)
+    thresholds, working = _draw_thresholds(data.rows, scorer, state.sweep, context)
+    Z, V = _draw_features(state, data.rows, working, context)
     state = state._replace(Z=Z, V=V, thresholds=thresholds)
-    V = _draw_columns(state, data, working, frame)
-    loss = _loss(data.rows, Scorer(Z, V, thresholds), frame)
+    V = _draw_columns(state, data, working, context)
+    loss = _loss(data.rows, Scorer(Z, V, thresholds), context)
     return State(Z, V, thresholds, state.sweep + 1), Info(loss, Z.shape[1])
 
 
@@ -233,22 +240,22 @@ def init_rows(n_rows: int, state: State, hyper: Hyper) -> NewRows:
     return NewRows(np.zeros((n_rows, state.Z.shape[1])), thresholds, sweep=0)
 
 
-def sweep_rows(new: NewRows, entries: Entries, state: State, frame: Frame) -> NewRows:
+def sweep_rows(new: NewRows, entries: Entries, state: State, context: Context) -> NewRows:
     """One sweep over rows that were not there at fit, given the features of a state.
 
     Each new row is drawn as the only one that joins the state's rows, and brings no features of its
-    own. ``frame.key`` should not be the key of the chain that drew the state.
+    own. ``context.key`` should not be the key of the chain that drew the state.
     """
     scorer = Scorer(new.Z, state.V, new.thresholds)
-    thresholds, working = _draw_thresholds(entries, scorer, new.sweep, frame)
+    thresholds, working = _draw_thresholds(entries, scorer, new.sweep, context)
     counts = state.Z.sum(axis=0)
     log_odds = np.log(counts / (state.Z.shape[0] + 1 - counts))
     responses = entries._replace(values=working.responses)
     features = Features(new.Z.copy(), state.V, counts.astype(np.int64))
-    address = Address(frame.key, new.sweep, streams.FEATURES)
+    address = Address(context.key, new.sweep, streams.FEATURES)
 
     def draw_rows(start: int, stop: int) -> None:
         known_feature_rows(responses, working.weights, features, log_odds, address, start, stop)
 
-    frame.workers.for_rows(draw_rows, entries.pointers)
+    context.workers.for_rows(draw_rows, entries.pointers)
     return NewRows(features.Z, thresholds, new.sweep + 1)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.fit import (
     Completed,
     Factors,

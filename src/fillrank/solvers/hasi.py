@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fillrank.kernels.products import product
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Completed, Factors, Fit, Limits, residuals, sum_of_squares
 from fillrank.solvers.soft_impute import soft_impute
 from fillrank.solvers.truncated_svd import leading

@@ -38,6 +38,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, digamma, xlogy
 
+from fillrank.kernels.hinge_columns import fit_columns
 from fillrank.kernels.hinge_rows import (
     Hinges,
     ThresholdPrior,
@@ -46,9 +47,8 @@ from fillrank.kernels.hinge_rows import (
     hinge_losses,
 )
 from fillrank.kernels.ordinal import Scorer
-from fillrank.kernels.svm_descent import fit_columns
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.margin import MarginFit
 from fillrank.table.entries import Entries

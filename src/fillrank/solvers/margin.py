@@ -1,8 +1,19 @@
-"""What the solvers of the max-margin methods share: a scorer with its history and certificate."""
+"""What the max-margin solvers share: the fit, and how to leave the saddles of M3F.
+
+U = V = 0 is stationary for every penalty, and so is each solution without some of its components. A
+descent that starts from a solution at a larger penalty would stop there.
+"""
 
 from typing import NamedTuple
 
-from fillrank.kernels.ordinal import Scorer
+import numpy as np
+
+from fillrank.kernels.ordinal import Scorer, slopes
+from fillrank.kernels.products import product
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
+from fillrank.solvers.fit import Factors
+from fillrank.solvers.truncated_svd import leading
 
 
 class MarginFit(NamedTuple):
@@ -16,3 +27,69 @@ class MarginFit(NamedTuple):
     violation: float
     converged: bool
     reason: str
+
+
+# A component that moves no score by more than this share of the margin has died out.
+_SMALLEST_SCORE = 1e-2
+# By how much, as a share of lambda, a singular value of G must exceed it to make a new component. The
+# vectors only start a descent, and errors of the values are of second order in theirs.
+_NOTICEABLE, _ROUGH_TOLERANCE = 1e-2, 0.1
+
+
+class _Beyond:
+    """G without its part along the components of X: (I - P P^T) G (I - Q Q^T)."""
+
+    def __init__(self, G: Data, factors: Factors, workers: Workers):
+        self._G, self._factors, self._workers = G, factors, workers
+        self.shape = G.shape
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        P, _, Q = self._factors
+        return _off(P, product(self._G.rows, _off(Q, block), self._workers))
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        P, _, Q = self._factors
+        return _off(Q, product(self._G.columns, _off(P, block), self._workers))
+
+
+def _off(basis: np.ndarray, block: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(block - basis @ (basis.T @ block))
+
+
+def components(U: np.ndarray, V: np.ndarray) -> Factors:
+    """The singular components of U V^T, without those that no score depends on noticeably."""
+    (P, R), (Q, S) = np.linalg.qr(U), np.linalg.qr(V)
+    A, s, Bt = np.linalg.svd(R @ S.T)
+    P, Q = P @ A[:, : s.size], Q @ Bt[: s.size].T
+    alive = s * np.abs(P).max(axis=0) * np.abs(Q).max(axis=0) > _SMALLEST_SCORE
+    return Factors(P[:, alive], s[alive], Q[:, alive])
+
+
+def with_new_components(
+    data: Data, penalty: float, workers: Workers, scorer: Scorer
+) -> Scorer | None:
+    """A scorer with a smaller J, its dead components replaced; None if there is no such.
+
+    The loss is a sum of L - 1 hinges an entry, of curvature 1 at most. So components p_k q_k^T of G with
+    singular values lambda + delta_k lower J by sum_k delta_k^2 / (2 (L - 1)) or more if they are
+    added with weights delta_k / (L - 1).
+    """
+    alive = components(scorer.left, scorer.right)
+    rank, n_hinges = scorer.left.shape[1], scorer.thresholds.shape[1]
+    room = min(rank, *data.shape) - alive.s.size
+    if room == 0:
+        return None
+    by_row = slopes(data.rows, scorer, workers)
+    order = np.argsort(by_row.indices, kind="stable")
+    G = Data(by_row, data.columns._replace(values=by_row.values[order]))
+    least = (1.0 + _NOTICEABLE) * penalty
+    beyond, none = _Beyond(G, alive, workers), np.zeros((data.shape[1], 0))
+    p, s, q = leading(beyond, room, none, np.random.default_rng(0), tolerance=_ROUGH_TOLERANCE)
+    new = s > least
+    if not new.any():
+        return None
+    weights = np.sqrt(np.append(alive.s, (s[new] - penalty) / n_hinges))
+    U, V = np.zeros_like(scorer.left), np.zeros_like(scorer.right)
+    U[:, : weights.size] = np.hstack([alive.U, p[:, new]]) * weights
+    V[:, : weights.size] = np.hstack([alive.V, q[:, new]]) * weights
+    return scorer._replace(left=U, right=V)

@@ -18,8 +18,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from fillrank.kernels.component_descent import Shift, shifted_sums, shrunken_factor
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.certificates import duality_gap
 from fillrank.solvers.fit import (
     Factors,

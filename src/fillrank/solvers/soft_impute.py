@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.certificates import Judge, change, objective, relative_change, zero_fit
 from fillrank.solvers.fit import Completed, Factors, Fit, Limits, no_factors, residuals
 from fillrank.solvers.truncated_svd import leading

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fillrank.kernels.products import product, residual
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from fillrank.solvers.certificates import Judge, objective, relative_change, zero_fit
 from fillrank.solvers.fit import Factors, Fit, Limits, no_factors, residuals
 from fillrank.table.entries import Entries

@@ -1,15 +1,17 @@
-"""The best columns of every row, by a quantile over draws of the signal, without the whole matrix.
+"""Predictions from draws of the signal: single cells, quantiles, and the best columns of every row.
 
-Under draw t the signal of cell (i, j) is v_t = left[i, t] . right[j, t], and the cell's score is the
-q-quantile of v_1, ..., v_N: with h = q (N + 1), but at most N, and c = ceil(h),
+**The best columns** are found by a quantile over draws, without the complete matrix. Under draw t the
+signal of cell (i, j) is v_t = left[i, t] . right[j, t], and the score of the cell is the q-quantile of
+v_1, ..., v_N: with h = q (N + 1), but at most N, and c = ceil(h),
 
     v_(c) - (c - h) (v_(c) - v_(c - 1)),    v_(0) = v_(1) <= ... <= v_(N).
 
-The score is at most v_(c). So a cell is out as soon as c of its draws lose against the worst of the n
-that its row has by then, and most cells are out after c draws. With N = 1 the score is the signal.
+The score is at most v_(c). So a cell is excluded as soon as c of its draws are below the worst of the n
+best scores found so far in its row; most cells are excluded after c draws. With N = 1 the score is the
+signal.
 
-Of equal scores the one in the smaller column is better. As cells are compared by score and column
-alone, the answer does not depend on the order in which columns come, nor on how rows are shared out.
+Of equal scores the one in the smaller column is better. Cells are compared by score and column alone, so
+the result depends neither on the order of the columns nor on how rows are distributed over threads.
 """
 
 import math
@@ -19,6 +21,73 @@ import numpy as np
 
 from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.runtime.kernel_cache import njit
+
+
+@njit(fastmath=REASSOCIATE)
+def _pair_value(left, right, i, j):
+    total = left.dtype.type(0)
+    for k in range(left.shape[1]):
+        total += left[i, k] * right[j, k]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def pair_values(left, right, rows, columns, out):
+    """out_p = sum_k left[rows_p, k] right[columns_p, k]."""
+    for p in range(rows.size):
+        out[p] = _pair_value(left, right, rows[p], columns[p])
+
+
+@njit(nogil=True, cache=True)
+def restored_pair_values(left, right, rows, columns, units, out):
+    """The same as location + scale * value, between low and high: in one pass.
+
+    Without fast mathematics, so that it has the bits of an array that is scaled afterwards.
+    """
+    location, scale, low, high = units
+    for p in range(rows.size):
+        value = location + scale * _pair_value(left, right, rows[p], columns[p])
+        out[p] = min(max(value, low), high)
+
+
+@njit
+def _mixture(values, sds, x):
+    """(cdf, density) at x of the equal mixture of N(values_s, sds_s^2)."""
+    cdf = 0.0
+    density = 0.0
+    for s in range(values.size):
+        t = (x - values[s]) / sds[s]
+        cdf += 0.5 * math.erfc(-t / math.sqrt(2.0))
+        density += math.exp(-0.5 * t * t) / (sds[s] * math.sqrt(2.0 * math.pi))
+    return cdf / values.size, density / values.size
+
+
+@njit(nogil=True, cache=True)
+def mixture_quantiles(values, sds, probability, start, out):
+    """The quantile of the mixture of N(values[s, p], sds_s^2) over s, for every p.
+
+    Newton's method from ``start``, kept in a bracket: bisection where a step would leave it.
+    """
+    widest = sds.max()
+    for p in range(out.size):
+        column = values[:, p].copy()
+        low, high = column.min() - 40.0 * widest, column.max() + 40.0 * widest
+        x = min(max(start[p], low), high)
+        for _ in range(100):
+            cdf, density = _mixture(column, sds, x)
+            if cdf < probability:
+                low = x
+            else:
+                high = x
+            new = x - (cdf - probability) / density if density > 0.0 else low
+            if not (low < new < high):
+                new = 0.5 * (low + high)
+            step = abs(new - x)
+            x = new
+            if step <= 1e-7 * widest:
+                break
+        out[p] = x
+
 
 # Rows that take their turns on a column while its factors are in cache.
 _ROWS_AT_ONCE = 8

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from fillrank.runtime.workers import _SMALLEST_SHARE, Workers
+from fillrank.runtime.threads import _SMALLEST_SHARE, Workers
 
 THREADS = pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
 

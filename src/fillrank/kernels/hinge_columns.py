@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.kernels.max_margin import dot
+from fillrank.kernels.ordinal import dot
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.runtime.kernel_cache import njit
 

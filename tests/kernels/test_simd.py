@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from fillrank.kernels.lanes import (
+from fillrank.kernels.simd import (
     LANES,
     add,
     load,

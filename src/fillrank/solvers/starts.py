@@ -1,21 +1,28 @@
-r"""Where a chain starts: effects by shrunken means, then the factors that stand above the noise.
+r"""Where chains start: effects by shrunken means, then the factors that stand above the noise.
 
-The factors come from a few steps of SoftImpute (Mazumder, Hastie and Tibshirani 2010) at the universal
-threshold lambda = sigma (sqrt(m p) + sqrt(n p)), with p the share of observed entries: the largest
-singular value that noise of variance sigma^2 on a random mask has. sigma is estimated again from the
-residual at each step. What stands above lambda is kept, shrunk by a little less than lambda.
+The factors of the spectral start come from a few steps of SoftImpute (Mazumder, Hastie and Tibshirani
+2010) at the universal threshold lambda = sigma (sqrt(m p) + sqrt(n p)), with p the share of observed
+entries: the largest singular value of noise of variance sigma^2 on a random mask. Each step estimates
+sigma again from the residual. Singular values above lambda are retained, shrunk by a little less than
+lambda.
+
+The other starts are a solver's solution, as the paper's conclusion suggests, at the same threshold and
+from the same factors, so that there is nothing to choose; and random factors.
 """
 
 import math
 
 import numpy as np
 
+from fillrank.kernels.factors import orthonormalise, triangle
 from fillrank.kernels.products import Fitted, effect_sums, residual_products
-from fillrank.kernels.remote import Remote
-from fillrank.kernels.spectrum import orthonormalise, triangle
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data, Effect, Options, RemoteData, Start
-from fillrank.solvers.effects import start_effects
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.gasr import Options
+from fillrank.samplers.model import Data, Effect, Remote, RemoteData, Start
+from fillrank.solvers.fit import Factors, Fit, Limits
+from fillrank.solvers.hasi import hasi
+from fillrank.solvers.rank import detection_level, largest_rank, noise_edge, shrink_singular_values
+from fillrank.solvers.soft_impute import soft_impute
 from fillrank.table.entries import Entries
 
 _Effects = tuple[np.ndarray, np.ndarray]
@@ -30,26 +37,76 @@ _SETTLED = 1e-5
 # kept, so that the subspace iteration is accurate for those.
 _SHRINK = 0.9
 _SPARE = 10
+_USUAL_RANK = 30
+# A start can fit all entries and still be wrong about the missing ones. From this share of the variance
+# that effects leave, sigma^2 comes down by itself; from less the factors would be held where they are.
+_SMALLEST_FIRST_NOISE = 1e-2
+# The noise variance at a random start, as a share of the data's: with all of it the chain would take
+# the signal for noise and stay at Z = 0.
+_RANDOM_NOISE = 0.24
+# Steps of EM for the effects, and bounds of their variances.
+_EFFECT_STEPS = 10
+_FIRST_VARIANCE = 0.1
+_SMALLEST_VARIANCE = 1e-6
+_ALONE = Workers(1)
+# A start need not be exact.
+_ITERATIONS, _TOLERANCE = 50, 1e-3
+# HASI's beta, as a share of the largest singular value: factors well below it are shrunk hardest.
+_BETA = 0.1
 
 
-def detection_level(shape: tuple[int, int], n_entries: int, noise_variance: float) -> float:
-    """The singular value of Z below which noise hides it: sigma (m n)^(1/4) / sqrt(p).
+def _effect_sums(
+    side: Entries | Remote, own: np.ndarray, other: np.ndarray, workers: Workers
+) -> tuple[np.ndarray, float]:
+    """(sum_j x_ij - other_j for each row i, sum_ij (x_ij - own_i - other_j)^2)."""
+    if isinstance(side, Remote):
+        sums, squares = side.effect_sums(own, other)
+    else:
+        sums, squares = effect_sums(side, own, other, workers)
+    return sums, float(squares.sum())
 
-    Below this level the leading singular vectors of the data say nothing about those of Z (the phase
-    transition of Baik, Ben Arous and Peche 2005, for a mask that keeps each entry with probability p).
+
+def shrunken_means(
+    n: np.ndarray, sums: np.ndarray, noise: float, law: Effect
+) -> tuple[np.ndarray, Effect]:
+    """The effects of rows with n values N(effect, noise) that add up to ``sums``, and the law again.
+
+    One step of EM for effects N(law): their posterior means, then the mean and variance that they imply.
     """
-    m, n = shape
-    return math.sqrt(noise_variance) * (m * n) ** 0.25 * math.sqrt(m * n / n_entries)
+    variance = 1.0 / (n / noise + 1.0 / law.variance)
+    effects = variance * (sums / noise + law.mean / law.variance)
+    mean = float(effects.mean())
+    spread = float(np.mean((effects - mean) ** 2 + variance))
+    return effects, Effect(mean, max(spread, _SMALLEST_VARIANCE))
 
 
-def noise_edge(data: Data | RemoteData) -> float:
-    """The largest singular value of noise of variance 1 on the mask: sqrt(m p) + sqrt(n p)."""
-    return _edge(*data.shape, data.n_entries)
+def start_effects(
+    data: Data | RemoteData, options: Options, workers: Workers = _ALONE
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[Effect, Effect]]:
+    """Effects of both sides by alternating ``shrunken_means``; zeros where a side has none."""
+    sides = (data.rows, data.columns)
+    has = (options.row_effects, options.column_effects)
+    effects = [np.zeros(size) for size in data.shape]
+    laws = [Effect(0.0, _FIRST_VARIANCE), Effect(0.0, _FIRST_VARIANCE)]
+    for _ in range(_EFFECT_STEPS if any(has) else 0):
+        for a, b in ((1, 0), (0, 1)):
+            if not has[a]:
+                continue
+            sums, square = _effect_sums(sides[a], effects[a], effects[b], workers)
+            noise = max(square / data.n_entries, _SMALLEST_VARIANCE)
+            effects[a], laws[a] = shrunken_means(data.counts[a], sums, noise, laws[a])
+    return (effects[0], effects[1]), (laws[0], laws[1])
 
 
-def _edge(m: int, n: int, n_entries: int) -> float:
-    p = n_entries / (m * n)
-    return math.sqrt(m * p) + math.sqrt(n * p)
+def subtract_effects(data: Data, effects: tuple[np.ndarray, np.ndarray]) -> Data:
+    """The data less the effects of both sides."""
+    dtype = data.rows.values.dtype
+
+    def less(entries: Entries, own: np.ndarray, other: np.ndarray) -> Entries:
+        both = np.repeat(own, np.diff(entries.pointers)) + other[entries.indices]
+        return entries._replace(values=(entries.values - both).astype(dtype))
+
+    return Data(less(data.rows, *effects), less(data.columns, *effects[::-1]))
 
 
 def _noise_variance(fitted: Fitted, squares: np.ndarray, n_entries: int) -> float:
@@ -86,9 +143,12 @@ def _completed_products(
     """(W Q, W^T W Q, sums of squares), with W = P_Omega(X - effects - Z) + Z for the shrunken Z."""
     U, V, s = fitted.left[:, :-2], fitted.right[:, :-2], fitted.scales[0, :-2, np.newaxis]
     Y = U @ (s * (V.T @ Q))
-    back, squares = residual_products(entries, fitted, Q, Y, workers)
+    if isinstance(entries, Remote):
+        back, squares = entries.residual_products(fitted, Q, Y)
+    else:
+        back, squares = residual_products(entries, fitted, Q, Y, workers)
     back += V @ (s * (U.T @ Y))
-    return Y, back, squares
+    return Y, back, squares.sum(axis=0)
 
 
 def _step(
@@ -107,7 +167,7 @@ def _step(
     (m, k), n = (before.left.shape[0], Q.shape[1]), Q.shape[0]
     Y, back, squares = _completed_products(entries, before, Q, workers)
     noise = _noise_variance(before, squares, entries.n_entries)
-    threshold = math.sqrt(noise) * _edge(m, n, entries.n_entries)
+    threshold = math.sqrt(noise) * noise_edge((m, n), entries.n_entries)
     _, w, Vt = np.linalg.svd(triangle(Y, workers=workers))
     q = min(int(np.sum(w > threshold)), max_rank)
     turn = np.zeros((k, q + 2), dtype=Q.dtype)  # the last two columns are the effects' places
@@ -168,50 +228,8 @@ def _tall_soft_impute(
     U, V = (fitted.left, fitted.right) if is_tall else (fitted.right, fitted.left)
     s, w = fitted.scales[:, :-2].astype(np.float64)
     if data.n_entries == m * n:
-        s = np.maximum(s, without_noise(w, (m, n), noise))
+        s = np.maximum(s, shrink_singular_values(w, (m, n), noise))
     return U[:, :-2], s, V[:, :-2], noise
-
-
-def without_noise(w: np.ndarray, shape: tuple[int, int], noise_variance: float) -> np.ndarray:
-    """What singular values w of signal and noise, without holes, say of those of the signal.
-
-    The shrinkage that is best in the Frobenius norm (Gavish and Donoho 2017): w becomes
-    sqrt((w^2 - a - b)^2 - 4 a b) / w, where a and b are sigma^2 times the two lengths. A factor at the
-    edge of the noise is larger than a soft threshold leaves it: from there it could die, and would be
-    slow to come back.
-
-    Examples
-    --------
-    >>> without_noise(np.array([100.0, 67.7]), (100, 100), noise_variance=10.0).round(1)
-    array([77.5, 24.2])
-    """
-    a, b = (noise_variance * length for length in shape)
-    return np.sqrt(np.maximum((w**2 - a - b) ** 2 - 4 * a * b, 0.0)) / w
-
-
-_USUAL_RANK = 30
-# A start can fit all entries and still be wrong about the missing ones. From this share of the variance
-# that effects leave, sigma^2 comes down by itself; from less the factors would be held where they are.
-_SMALLEST_FIRST_NOISE = 1e-2
-# The noise variance at a random start, as a share of the data's: with all of it the chain would take
-# the signal for noise and stay at Z = 0.
-_RANDOM_NOISE = 0.24
-
-
-def largest_rank(shape: tuple[int, int], n_entries: int) -> int:
-    """The most components that a table can tell from noise; at least 1.
-
-    Ledermann's bound on the factors of p variables whose noise is to be estimated too (1937), for p the
-    smaller side; and no more parameters than entries.
-
-    Examples
-    --------
-    >>> largest_rank((1000, 3), 3000), largest_rank((20, 10), 120), largest_rank((500, 500), 250_000)
-    (1, 4, 250)
-    """
-    p = min(shape)
-    identified = int((2 * p + 1 - math.sqrt(8 * p + 1)) / 2)
-    return max(1, min(identified, n_entries // sum(shape)))
 
 
 def spectral_start(
@@ -238,7 +256,7 @@ def spectral_start(
         rank = min(2 * rank, most)
     if max_rank is None:
         rank = min(max(_USUAL_RANK, clear + _SPARE), most)
-    _, square = effect_sums(data.rows, *effects, workers)
+    _, square = _effect_sums(data.rows, *effects, workers)
     noise = max(noise, _SMALLEST_FIRST_NOISE * square / data.n_entries)
     return Start(*effects, *laws, U[:, :rank], s[:rank], V[:, :rank], noise, max_rank or rank)
 
@@ -254,7 +272,7 @@ def random_start(
     m, n = data.shape
     r = max_rank or min(_USUAL_RANK, largest_rank((m, n), data.n_entries))
     U, V = rng.uniform(-1, 1, (m, r)), rng.uniform(-1, 1, (n, r))
-    s = np.full(r, noise_edge(data))
+    s = np.full(r, noise_edge((m, n), data.n_entries))
     law = Effect(0.0, 0.1)
     return Start(
         np.zeros(m),
@@ -267,3 +285,38 @@ def random_start(
         _RANDOM_NOISE,
         r,
     )
+
+
+def soft_impute_start(
+    data: Data, max_rank: int | None, options: Options, workers: Workers, rng: np.random.Generator
+) -> Start:
+    """Begin at SoftImpute's solution."""
+    guess = spectral_start(data, max_rank, options, workers, rng)
+    return _at(guess, _solve(guess, data, workers))
+
+
+def hasi_start(
+    data: Data, max_rank: int | None, options: Options, workers: Workers, rng: np.random.Generator
+) -> Start:
+    """Begin at HASI's solution, which shrinks large singular values less."""
+    guess = soft_impute_start(data, max_rank, options, workers, rng)
+    return _at(guess, _solve(guess, data, workers, adaptive=True))
+
+
+def _solve(guess: Start, data: Data, workers: Workers, adaptive: bool = False) -> Fit:
+    rest = subtract_effects(Data(*map(_double, data)), (guess.row_effects, guess.column_effects))
+    penalty = math.sqrt(guess.noise_variance) * noise_edge(data.shape, data.n_entries)
+    limits = Limits(guess.max_rank, _ITERATIONS, _TOLERANCE)
+    first = Factors(guess.U.astype(np.float64), guess.s, guess.V.astype(np.float64))
+    if adaptive and first.s.size:
+        return hasi(rest, penalty, _BETA * float(first.s[0]), limits, workers, first)
+    return soft_impute(rest, penalty, limits, workers, first)
+
+
+def _double(entries: Entries) -> Entries:
+    return entries._replace(values=entries.values.astype(np.float64))
+
+
+def _at(guess: Start, fit: Fit) -> Start:
+    U, s, V = fit.factors
+    return guess._replace(U=U, s=s, V=V)

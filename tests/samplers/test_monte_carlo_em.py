@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from fillrank.samplers.hyperparameters import (
-    A_BOUNDS,
-    B_BOUNDS,
+from fillrank.samplers.gasr import A_BOUNDS, B_BOUNDS
+from fillrank.samplers.monte_carlo_em import (
     SMALLEST_NOISE,
     estimate_noise,
     estimate_rates,

@@ -7,17 +7,12 @@ from threadpoolctl import threadpool_limits
 
 import fillrank as fr
 from fillrank.kernels.products import effect_sums
-from fillrank.runtime.workers import Workers
-from fillrank.samplers.state import Data, Effect, Options
-from fillrank.solvers import spectral_start as solver
-from fillrank.solvers.effects import shrunken_means
-from fillrank.solvers.spectral_start import (
-    detection_level,
-    largest_rank,
-    random_start,
-    spectral_start,
-    without_noise,
-)
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.gasr import Options
+from fillrank.samplers.model import Data, Effect
+from fillrank.solvers import starts as solver
+from fillrank.solvers.rank import detection_level, largest_rank, shrink_singular_values
+from fillrank.solvers.starts import random_start, shrunken_means, spectral_start
 from fillrank.table.units import standardise
 
 PLAIN = Options(row_effects=False, column_effects=False, centres=False)
@@ -128,7 +123,7 @@ def test_full_tables_get_their_shrunken_svd(shape):
     q = start.s.size
     assert q == 3
     np.testing.assert_allclose(
-        start.s, without_noise(w[:q], shape, start.noise_variance), rtol=1e-5
+        start.s, shrink_singular_values(w[:q], shape, start.noise_variance), rtol=1e-5
     )
     sd = 0.3 / np.nanstd(X)
     assert 0.8 * sd < np.sqrt(start.noise_variance) < 1.2 * sd

@@ -18,12 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from fillrank.samplers.state import SMALLEST_NOISE, Info, State
-
-# Bounds of a and, in units of the data's standard deviation, of b. Beyond them the likelihood is flat
-# (many equal d: a, b -> inf, an exponential prior) or unbounded (many d = 0: b -> 0).
-A_BOUNDS = (1e-2, 1e3)
-B_BOUNDS = (1e-6, 1e6)
+from fillrank.samplers.gasr import A_BOUNDS, B_BOUNDS, Info, State
+from fillrank.samplers.model import SMALLEST_NOISE
 
 
 def solve_shape(s: float) -> float:

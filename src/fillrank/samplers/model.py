@@ -1,0 +1,301 @@
+"""What the samplers and the solvers share: the data of a table, starts, draws, and draws of rows.
+
+The columns of a table are the rows of its transpose, so that one function serves both sides.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from fillrank.draws.streams import Address
+from fillrank.kernels.dense_rows import Dense, RowPrior, dense_rows
+from fillrank.kernels.gaussian_rows import Prior, align_rows, gaussian_rows
+from fillrank.kernels.joint_rows import JointPrior, joint_rows
+from fillrank.kernels.products import Fitted
+from fillrank.runtime.threads import Workers
+from fillrank.table.entries import Entries
+
+# The smallest noise variance, in units of the data's: single precision resolves nothing below it.
+SMALLEST_NOISE = 1e-10
+# Bounds of a valid state, far beyond what occurs in standard units. Within them products and squares
+# stay in the range of single precision.
+LARGEST_ENTRY = 1e9
+LARGEST_SIGNAL = 1e12
+
+
+class Remote(ABC):
+    """One side of a table whose entries are on other machines; ``pointers`` are those of all rows."""
+
+    pointers: np.ndarray
+    dtype: np.dtype
+
+    @property
+    def n_entries(self) -> int:
+        """How many entries there are."""
+        return int(self.pointers[-1])
+
+    @abstractmethod
+    def digest(self) -> int:
+        """A digest of the entries that does not depend on how they are partitioned."""
+
+    @abstractmethod
+    def draw_rows(
+        self,
+        own: np.ndarray,
+        other: np.ndarray,
+        prior: Prior,
+        noise_variance: float,
+        address: Address,
+    ) -> np.ndarray:
+        """Draw the coefficients of all rows, in place; the sum of squared residuals of each row."""
+
+    @abstractmethod
+    def residual_products(
+        self, fitted: Fitted, block: np.ndarray, out: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `fillrank.kernels.products.residual_products`."""
+
+    @abstractmethod
+    def effect_sums(self, own: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `fillrank.kernels.products.effect_sums`."""
+
+
+class Data(NamedTuple):
+    """The observed entries from both sides, standardised."""
+
+    rows: Entries
+    columns: Entries
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all cells are in one array."""
+        return False
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the entries are on other machines."""
+        return False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.rows.pointers.size - 1, self.columns.pointers.size - 1
+
+    @property
+    def n_entries(self) -> int:
+        """How many entries are observed."""
+        return self.rows.n_entries
+
+    @property
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of entries in each row, and in each column."""
+        return np.diff(self.rows.pointers), np.diff(self.columns.pointers)
+
+
+class RemoteData(NamedTuple):
+    """The same for a table whose entries are on the workers of a cluster."""
+
+    rows: Remote
+    columns: Remote
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all cells are in one array."""
+        return False
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the entries are on other machines."""
+        return True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.rows.pointers.size - 1, self.columns.pointers.size - 1
+
+    @property
+    def n_entries(self) -> int:
+        """How many entries are observed."""
+        return self.rows.n_entries
+
+    @property
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of entries in each row, and in each column."""
+        return np.diff(self.rows.pointers), np.diff(self.columns.pointers)
+
+
+class CompleteData(NamedTuple):
+    """The same for a table without missing cells: one array of values serves both sides.
+
+    The sums of squares of each row and of each column come with it.
+    """
+
+    values: np.ndarray
+    row_squares: np.ndarray
+    column_squares: np.ndarray
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all cells are in one array."""
+        return True
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the entries are on other machines."""
+        return False
+
+    @property
+    def rows(self) -> Dense:
+        """The table by row."""
+        return Dense(self.values, self.row_squares)
+
+    @property
+    def columns(self) -> Dense:
+        """The table by column: a view."""
+        return Dense(self.values.T, self.column_squares)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        m, n = self.values.shape
+        return m, n
+
+    @property
+    def n_entries(self) -> int:
+        """How many entries are observed: all."""
+        return self.values.size
+
+    @property
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of entries in each row, and in each column."""
+        m, n = self.shape
+        return np.full(m, n), np.full(n, m)
+
+
+def detect_complete(data: Data) -> Data | CompleteData:
+    """The data as `CompleteData` if no cell is missing, otherwise unchanged. No values are copied."""
+    if data.n_entries < math.prod(data.shape):
+        return data
+    X = data.rows.values.reshape(data.shape)
+    by_row, by_column = (
+        np.einsum(sums, X, X, dtype=np.float64) for sums in ("ij,ij->i", "ij,ij->j")
+    )
+    return CompleteData(X, by_row, by_column)
+
+
+class Effect(NamedTuple):
+    """The Gaussian prior of the effects of one side."""
+
+    mean: float
+    variance: float
+
+
+class Start(NamedTuple):
+    """A first guess: effects with their priors, Z = U diag(s) V^T with at most ``max_rank`` terms."""
+
+    row_effects: np.ndarray
+    column_effects: np.ndarray
+    row_effect: Effect
+    column_effect: Effect
+    U: np.ndarray
+    s: np.ndarray
+    V: np.ndarray
+    noise_variance: float
+    max_rank: int
+
+
+class Draw(NamedTuple):
+    """One draw of the signal, left right^T in standard units, with its noise variance."""
+
+    left: np.ndarray
+    right: np.ndarray
+    noise_variance: float
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self.left.nbytes + self.right.nbytes
+
+    def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The signal of the cells (rows_p, columns_p)."""
+        left, right = self.left[rows], self.right[columns]
+        return np.einsum("pk,pk->p", left.astype(np.float64), right)
+
+
+def largest_entries(factors: np.ndarray) -> np.ndarray:
+    """The largest absolute value of each factor."""
+    return np.abs(factors).max(axis=0).astype(np.float64)
+
+
+def draw_rows(
+    side: Entries | Dense | Remote,
+    own: np.ndarray,
+    other: np.ndarray,
+    prior: Prior | JointPrior,
+    noise_variance: float,
+    address: Address,
+    workers: Workers,
+) -> float:
+    """Draw the coefficients of all rows, in place, given the factors of the other side.
+
+    With entries, the coefficients of a row are drawn one by one for a `Prior`, jointly for a
+    `JointPrior`. In a complete table they are always drawn jointly.
+
+    Returns
+    -------
+    float
+        The sum of the squared residuals after the draw.
+    """
+    if isinstance(side, Dense):
+        row_prior = _row_prior(prior)
+        return dense_rows(side, own, other, row_prior, noise_variance, address, workers)
+    if isinstance(side, Remote):
+        assert isinstance(prior, Prior)  # only GASR runs on other machines
+        return float(side.draw_rows(own, other, prior, noise_variance, address).sum())
+    if isinstance(prior, JointPrior):
+        return _draw_jointly(side, own, other, prior, noise_variance, address, workers)
+    squares = draw_one_by_one(side, own, other, prior, noise_variance, address, workers)
+    return float(squares.sum())
+
+
+def draw_one_by_one(
+    entries: Entries,
+    own: np.ndarray,
+    other: np.ndarray,
+    prior: Prior,
+    noise_variance: float,
+    address: Address,
+    workers: Workers,
+) -> np.ndarray:
+    """Draw the coefficients of all rows, in place; the sum of squared residuals of each row."""
+    squares = np.empty(own.shape[0])
+    work = partial(
+        gaussian_rows, entries, own, align_rows(other), prior, noise_variance, address, squares
+    )
+    workers.for_rows(work, entries.pointers)
+    return squares
+
+
+def _draw_jointly(
+    entries: Entries,
+    own: np.ndarray,
+    other: np.ndarray,
+    prior: JointPrior,
+    noise_variance: float,
+    address: Address,
+    workers: Workers,
+) -> float:
+    squares = np.empty(own.shape[0])
+    weights = np.broadcast_to(own.dtype.type(1.0 / noise_variance), entries.n_entries)
+    work = partial(joint_rows, entries, weights, own, other, prior, address, squares)
+    workers.for_rows(work, entries.pointers)
+    return noise_variance * float(squares.sum())  # the kernel's squares are weighted
+
+
+def _row_prior(prior: Prior | JointPrior) -> RowPrior:
+    if isinstance(prior, JointPrior):
+        return RowPrior(np.arange(prior.mean.size), prior.mean, prior.precision)
+    return RowPrior(prior.free, prior.mean, np.diag(prior.precision), prior.relaxation)
