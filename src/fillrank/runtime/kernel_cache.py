@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 import numba
 import numpy as np
@@ -46,11 +46,44 @@ _ROOM = 1 << 20  # bytes that must fit: a full disk would only show when kernels
 _UNUSED = 30 * 24 * 3600  # seconds after which a folder of other sources is removed
 
 
-def njit(function: Callable | None = None, *, cache: bool = False, **options: Any) -> Any:
+_P = ParamSpec("_P")
+_R = TypeVar("_R", covariant=True)
+
+
+class Kernel(Protocol[_P, _R]):
+    """A compiled function: it takes the arguments of the Python function that it was made from."""
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+
+    @property
+    def __name__(self) -> str: ...
+
+    @property
+    def py_func(self) -> Callable[_P, _R]: ...
+
+    @property
+    def signatures(self) -> list[Any]: ...
+
+    @property
+    def stats(self) -> Any: ...
+
+
+@overload
+def njit(function: Callable[_P, _R], /) -> Kernel[_P, _R]: ...
+
+
+@overload
+def njit(*, cache: bool = ..., **options: Any) -> Callable[[Callable[_P, _R]], Kernel[_P, _R]]: ...
+
+
+def njit(function: Callable | None = None, /, *, cache: bool = False, **options: Any) -> Any:
     """Compile as ``numba.njit`` does, with a cache that cannot make it fail.
 
     ``NUMBA_CACHE_DIR`` takes precedence. Otherwise compiled code goes to the user's cache folder; if
     that cannot be written, beside the sources; and if that cannot be either, it stays in memory.
+
+    A type checker sees the signature of the Python function: a call of a kernel with a wrong number of
+    arguments, or a wrong name, is an error.
     """
     if function is None:
         return partial(njit, cache=cache, **options)
@@ -60,7 +93,7 @@ def njit(function: Callable | None = None, *, cache: bool = False, **options: An
     return kernel
 
 
-def must_compile(kernel: Any) -> bool:
+def must_compile(kernel: Kernel[..., Any]) -> bool:
     """Whether a cached kernel has yet to be compiled, which takes some seconds.
 
     Where nothing can be cached the result is False: a ``CacheWarning`` is issued instead.
