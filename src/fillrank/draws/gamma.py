@@ -22,7 +22,7 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @njit
-def _standard(stream, shape):
+def _standard(stream: np.ndarray, shape: float) -> float:
     """A draw with rate 1, for shape >= 1."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
@@ -41,7 +41,7 @@ def _standard(stream, shape):
 
 
 @njit
-def gamma(stream, shape, rate):
+def gamma(stream: np.ndarray, shape: float, rate: float) -> float:
     """A draw from Gamma(shape, rate), whose mean is shape / rate; never below ``SMALLEST``."""
     if shape < 1.0:
         # exp(-E / shape) alone can underflow where the draw does not: so one exp, at the end.

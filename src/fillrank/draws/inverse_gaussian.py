@@ -18,13 +18,15 @@ which is accurate for every p >= 0. At mean = inf, p = 0, it is the limit law, s
 
 import math
 
+import numpy as np
+
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import uniform
 from fillrank.runtime.kernel_cache import njit
 
 
 @njit
-def inverse_gaussian(stream, mean, shape):
+def inverse_gaussian(stream: np.ndarray, mean: float, shape: float) -> float:
     """A draw from IG(mean, shape), whose variance is mean^3 / shape; ``mean`` may be inf."""
     p = shape / mean
     z = abs(normal(stream))

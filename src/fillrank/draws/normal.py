@@ -16,7 +16,7 @@ _TAIL = 3.6541528853610088
 _AREA = 4.92867323399e-3
 
 
-def _edges():
+def _edges() -> np.ndarray:
     edge = np.zeros(_LAYERS + 1)
     edge[0] = _AREA / math.exp(-0.5 * _TAIL**2)
     edge[1] = _TAIL
@@ -30,7 +30,7 @@ HEIGHT = np.exp(-0.5 * EDGE**2)
 
 
 @njit
-def _tail(stream):
+def _tail(stream: np.ndarray) -> float:
     """|X| of X ~ N(0, 1) given |X| > _TAIL (Marsaglia 1964)."""
     while True:
         x = -math.log(uniform(stream)) / _TAIL
@@ -39,7 +39,7 @@ def _tail(stream):
 
 
 @njit(inline="always")
-def _try_layer(bits):
+def _try_layer(bits: np.uint64) -> tuple[np.int64, float]:
     """(layer, signed point): the layer, the sign and the place in it use disjoint bits."""
     layer = np.int64(bits & np.uint64(255))
     x = to_unit(bits) * EDGE[layer]
@@ -47,7 +47,7 @@ def _try_layer(bits):
 
 
 @njit
-def _finish(bits, stream):
+def _finish(bits: np.uint64, stream: np.ndarray) -> float:
     """The draw that starts with ``bits``, with as many further bits of ``stream`` as it takes."""
     while True:
         layer, x = _try_layer(bits)
@@ -62,13 +62,13 @@ def _finish(bits, stream):
 
 
 @njit
-def normal(stream):
+def normal(stream: np.ndarray) -> float:
     """A draw from N(0, 1)."""
     return _finish(next_bits(stream), stream)
 
 
 @njit(inline="always")
-def normal_from_bits(bits, stream, row, component):
+def normal_from_bits(bits: np.uint64, stream: np.ndarray, row: int, component: int) -> float:
     """A draw from N(0, 1) from bits made by ``row_bits``; 98.8% of the draws need no more."""
     layer, x = _try_layer(bits)
     if abs(x) < EDGE[layer + 1]:

@@ -49,7 +49,9 @@ def chain_key(seed: int, chain: int) -> np.uint64:
 
 
 @njit(inline="always")
-def _philox(attempt, component, row, phase, key):
+def _philox(
+    attempt: np.uint64, component: np.uint64, row: np.uint64, phase: np.uint64, key: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """Four 32-bit words, each in a uint64, from a counter of four words and a 64-bit key."""
     m0, m1 = _MULTIPLIERS
     w0, w1 = _WEYL
@@ -63,7 +65,7 @@ def _philox(attempt, component, row, phase, key):
 
 
 @njit
-def start_stream(key, sweep, purpose):
+def start_stream(key: np.uint64, sweep: int, purpose: int) -> np.ndarray:
     """A stream for one purpose of one sweep, at row 0 and component 0."""
     stream = np.zeros(5, dtype=np.uint64)
     stream[KEY] = key
@@ -73,7 +75,7 @@ def start_stream(key, sweep, purpose):
 
 
 @njit(inline="always")
-def seek(stream, row, component):
+def seek(stream: np.ndarray, row: int, component: int) -> None:
     """Move to the draws of one row and component."""
     stream[ROW] = np.uint64(row)
     stream[COMPONENT] = np.uint64(component)
@@ -81,7 +83,7 @@ def seek(stream, row, component):
 
 
 @njit
-def next_bits(stream):
+def next_bits(stream: np.ndarray) -> np.uint64:
     """The next 64 random bits at this address."""
     x0, x1, _, _ = _philox(
         stream[ATTEMPT], stream[COMPONENT], stream[ROW], stream[PHASE], stream[KEY]
@@ -91,7 +93,7 @@ def next_bits(stream):
 
 
 @njit
-def row_bits(stream, row, out):
+def row_bits(stream: np.ndarray, row: int, out: np.ndarray) -> None:
     """Fill ``out`` with 64 bits for each component of a row.
 
     One block of Philox serves two components. Attempt 0 is kept for this, so that these bits never
@@ -107,13 +109,13 @@ def row_bits(stream, row, out):
 
 
 @njit(inline="always")
-def to_unit(bits):
+def to_unit(bits: np.uint64) -> float:
     """A uniform number in the open interval (0, 1), from 64 bits."""
     # By way of int64: the processor converts signed integers in one instruction, unsigned ones not.
     return (float(np.int64(bits >> np.uint64(12))) + 0.5) * _TO_UNIT
 
 
 @njit
-def uniform(stream):
+def uniform(stream: np.ndarray) -> float:
     """A uniform draw from (0, 1); neither end can occur."""
     return to_unit(next_bits(stream))

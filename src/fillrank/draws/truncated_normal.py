@@ -19,6 +19,8 @@ from the mean: so a draw keeps all its digits even 10^10 sd out in the tail.
 
 import math
 
+import numpy as np
+
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import uniform
 from fillrank.runtime.kernel_cache import njit
@@ -29,7 +31,7 @@ _NARROW_OUTSIDE = 1.5
 
 
 @njit
-def _by_uniform(stream, a, width):
+def _by_uniform(stream: np.ndarray, a: float, width: float) -> float:
     """The place of the draw in its interval: 0 is the nearer end, 1 the farther."""
     peak = max(a, 0.0)
     while True:
@@ -41,7 +43,7 @@ def _by_uniform(stream, a, width):
 
 
 @njit
-def _by_normal(stream, mean, sd, low, high):
+def _by_normal(stream: np.ndarray, mean: float, sd: float, low: float, high: float) -> float:
     """The draw itself."""
     while True:
         x = mean + sd * normal(stream)
@@ -51,7 +53,7 @@ def _by_normal(stream, mean, sd, low, high):
 
 
 @njit
-def _by_exponential(stream, alpha, width):
+def _by_exponential(stream: np.ndarray, alpha: float, width: float) -> float:
     """The distance of the draw from the nearer end, in units of sd."""
     while True:
         e = -math.log(uniform(stream))
@@ -63,7 +65,7 @@ def _by_exponential(stream, alpha, width):
 
 
 @njit
-def truncated_normal(stream, mean, sd, low, high):
+def truncated_normal(stream: np.ndarray, mean: float, sd: float, low: float, high: float) -> float:
     """A draw from N(mean, sd^2) given that it lies in [low, high]."""
     if low == high:
         return low

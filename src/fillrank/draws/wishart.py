@@ -21,7 +21,7 @@ from fillrank.runtime.kernel_cache import njit
 
 
 @njit
-def wishart_root(stream, D, degrees):
+def wishart_root(stream: np.ndarray, D: int, degrees: float) -> np.ndarray:
     """A, D x D and lower triangular: A A^T ~ Wishart(I, degrees).
 
     With any root L of W = L L^T, L A is a root of a draw from Wishart(W, degrees). Products with it and

@@ -38,9 +38,10 @@ import numpy as np
 from fillrank.draws.inverse_gaussian import inverse_gaussian
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import AUGMENTATION, THRESHOLDS, seek, start_stream
-from fillrank.kernels.ordinal import direction_of, score_at
+from fillrank.kernels.ordinal import Scorer, direction_of, score_at
 from fillrank.kernels.tiles import longest_row
 from fillrank.runtime.kernel_cache import njit
+from fillrank.table.entries import Entries
 
 
 class Hinge(NamedTuple):
@@ -60,14 +61,22 @@ class Working(NamedTuple):
 
 
 @njit
-def reciprocal_lambda(stream, c, zeta):
+def reciprocal_lambda(stream: np.ndarray, c: float, zeta: float) -> float:
     """A draw of 1/lambda given zeta."""
     rate = c * abs(zeta)
     return inverse_gaussian(stream, 1.0 / rate if rate > 0.0 else math.inf, 1.0)
 
 
 @njit
-def _draw_reciprocals(stream, i, levels, x, thresholds, hinge, reciprocals):
+def _draw_reciprocals(
+    stream: np.ndarray,
+    i: int,
+    levels: np.ndarray,
+    x: np.ndarray,
+    thresholds: np.ndarray,
+    hinge: Hinge,
+    reciprocals: np.ndarray,
+) -> None:
     """1/lambda of every entry and threshold of row i."""
     c = 0.5 * hinge.C
     n_thresholds = thresholds.size
@@ -79,7 +88,15 @@ def _draw_reciprocals(stream, i, levels, x, thresholds, hinge, reciprocals):
 
 
 @njit
-def _draw_thresholds(stream, i, levels, x, reciprocals, hinge, thresholds):
+def _draw_thresholds(
+    stream: np.ndarray,
+    i: int,
+    levels: np.ndarray,
+    x: np.ndarray,
+    reciprocals: np.ndarray,
+    hinge: Hinge,
+    thresholds: np.ndarray,
+) -> None:
     """The thresholds of row i, given lambda and the scores."""
     c = 0.5 * hinge.C
     prior_precision = 1.0 / hinge.threshold_sd**2
@@ -96,7 +113,9 @@ def _draw_thresholds(stream, i, levels, x, reciprocals, hinge, thresholds):
 
 
 @njit
-def _working(level, thresholds, reciprocals, hinge):
+def _working(
+    level: float, thresholds: np.ndarray, reciprocals: np.ndarray, hinge: Hinge
+) -> tuple[float, float]:
     """(w, y) of an entry."""
     c = 0.5 * hinge.C
     w, wy = 0.0, 0.0
@@ -109,7 +128,16 @@ def _working(level, thresholds, reciprocals, hinge):
 
 
 @njit(nogil=True, cache=True)
-def augment_rows(entries, scorer, hinge, key, sweep, working, start, stop):
+def augment_rows(
+    entries: Entries,
+    scorer: Scorer,
+    hinge: Hinge,
+    key: np.uint64,
+    sweep: int,
+    working: Working,
+    start: int,
+    stop: int,
+) -> None:
     """Draw lambda and then the thresholds of the rows start to stop, and fill in ``working``.
 
     ``entries`` hold numbers of levels; ``scorer.thresholds`` are replaced in place.

@@ -76,7 +76,9 @@ def njit(function: Callable[_P, _R], /) -> Kernel[_P, _R]: ...
 def njit(*, cache: bool = ..., **options: Any) -> Callable[[Callable[_P, _R]], Kernel[_P, _R]]: ...
 
 
-def njit(function: Callable | None = None, /, *, cache: bool = False, **options: Any) -> Any:
+def njit(
+    function: Callable[..., Any] | None = None, /, *, cache: bool = False, **options: Any
+) -> Any:
     """Compile as ``numba.njit`` does, with a cache that cannot make it fail.
 
     ``NUMBA_CACHE_DIR`` takes precedence. Otherwise compiled code goes to the user's cache folder; if
@@ -155,14 +157,14 @@ def _folder() -> Path | None:
 class _KernelLocator:
     """Tells numba where a function of this package is kept, by the methods that numba asks for."""
 
-    def __init__(self, folder: Path, py_func: Callable, py_file: str):
+    def __init__(self, folder: Path, py_func: Callable[..., Any], py_file: str):
         self._stamp = folder.name
         self._folder = folder / Path(py_file).parent.relative_to(PACKAGE)
         self._line = py_func.__code__.co_firstlineno
         self._py_file = py_file  # numba names it in warnings
 
     @classmethod
-    def from_function(cls, py_func: Callable, py_file: str) -> Any:
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
         folder = None if numba.config.CACHE_DIR else _folder()
         return None if folder is None else cls(folder, py_func, py_file)
 
@@ -224,7 +226,7 @@ class _MemoryCache(caching.NullCache):
         _warn_once("there is no cache folder that can be written")
 
 
-def _cache_for(function: Callable) -> Any:
+def _cache_for(function: Callable[..., Any]) -> Any:
     try:
         return _FileCache(function)
     except RuntimeError:  # numba's error for a function without a place

@@ -130,7 +130,7 @@ def _state(left: np.ndarray, right: np.ndarray, noise_variance: float) -> State:
 
 
 @njit(cache=True)
-def _standard_law(address, rank, degrees):
+def _standard_law(address: Address, rank: int, degrees: float) -> tuple[np.ndarray, np.ndarray]:
     """(A, z): a root of a Wishart(I, degrees) draw, and standard normals."""
     stream = start_stream(address.key, address.sweep, address.purpose)
     A = wishart_root(stream, rank, degrees)
@@ -161,7 +161,7 @@ def draw_law(vectors: np.ndarray, prior: Hyperprior, address: Address, workers: 
 
 
 @njit(cache=True)
-def _draw_precision(address, shape, rate):
+def _draw_precision(address: Address, shape: float, rate: float) -> float:
     return draw_gamma(start_stream(address.key, address.sweep, address.purpose), shape, rate)
 
 
@@ -175,7 +175,9 @@ class Half(NamedTuple):
     other_counts: np.ndarray
 
 
-def _draw_jointly(half: Half, noise_variance: float, address: Address, workers: Workers):
+def _draw_jointly(
+    half: Half, noise_variance: float, address: Address, workers: Workers
+) -> tuple[np.ndarray, float]:
     values, own, other, law, _ = half
     own = own.copy()
     prior = JointPrior(law.mean, law.T @ law.T.T)
@@ -195,7 +197,9 @@ def common_basis(half: Half, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
     return inverse.T @ Q, Q.T @ T.T
 
 
-def _draw_entries(half: Half, noise_variance: float, address: Address, workers: Workers):
+def _draw_entries(
+    half: Half, noise_variance: float, address: Address, workers: Workers
+) -> tuple[np.ndarray, float]:
     values, own, other, law, _ = half
     B, inverse = common_basis(half, workers)
     drawn, factors = turned(own, inverse.T, workers), turned(other, B, workers)

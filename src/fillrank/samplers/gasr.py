@@ -195,7 +195,7 @@ def init(start: Start, dtype: np.dtype, rng: np.random.Generator) -> State:
 
 
 @njit
-def draw_tau(stream, R, gamma, m):
+def draw_tau(stream: np.ndarray, R: float, gamma: float, m: int) -> float:
     """The precision tau of the scale mixture, given R = ||z||^2 (see the module's docstring)."""
     while True:
         s = inverse_gaussian(stream, gamma / (2.0 * math.sqrt(R)), 0.5 * gamma * gamma)
@@ -205,7 +205,7 @@ def draw_tau(stream, R, gamma, m):
 
 
 @njit
-def draw_d(stream, R, gamma, m):
+def draw_d(stream: np.ndarray, R: float, gamma: float, m: int) -> float:
     """d of density e^(-gamma d) d^(-m) on [sqrt R, inf), given R = ||z||^2.
 
     Proposes from the factor that falls faster and accepts by the other one.
@@ -223,7 +223,7 @@ def draw_d(stream, R, gamma, m):
 
 
 @njit(cache=True)
-def draw_rates(key, sweep, d, a, b):
+def draw_rates(key: np.uint64, sweep: int, d: np.ndarray, a: float, b: float) -> np.ndarray:
     """gamma_k | d_k ~ Gamma(a + 1, rate b + d_k)."""
     stream = start_stream(key, sweep, streams.RATES)
     gamma = np.empty_like(d)
@@ -234,7 +234,7 @@ def draw_rates(key, sweep, d, a, b):
 
 
 @njit(cache=True)
-def _draw_taus(address, R, gamma, m):
+def _draw_taus(address: Address, R: np.ndarray, gamma: np.ndarray, m: int) -> np.ndarray:
     stream = start_stream(address.key, address.sweep, address.purpose)
     tau = np.empty_like(R)
     for k in range(R.size):
@@ -244,7 +244,7 @@ def _draw_taus(address, R, gamma, m):
 
 
 @njit(cache=True)
-def _draw_ds(address, R, gamma, m):
+def _draw_ds(address: Address, R: np.ndarray, gamma: np.ndarray, m: int) -> np.ndarray:
     stream = start_stream(address.key, address.sweep, address.purpose)
     d = np.empty_like(R)
     for k in range(R.size):
@@ -254,7 +254,7 @@ def _draw_ds(address, R, gamma, m):
 
 
 @njit(cache=True)
-def _draw_normals(quantity, address, mean, sd):
+def _draw_normals(quantity: int, address: Address, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
     """Independent N(mean_k, sd_k^2)."""
     stream = start_stream(address.key, address.sweep, address.purpose)
     out = np.empty_like(mean)
@@ -265,7 +265,7 @@ def _draw_normals(quantity, address, mean, sd):
 
 
 @njit
-def draw_variance(stream, variance, n, square):
+def draw_variance(stream: np.ndarray, variance: float, n: int, square: float) -> float:
     """A step to a new variance v, given n normal variables of mean 0 with this sum of squares.
 
     sqrt(v) ~ half-Cauchy(0, S), which is v | xi ~ InverseGamma(1/2, 1/xi) and
@@ -277,7 +277,9 @@ def draw_variance(stream, variance, n, square):
 
 
 @njit(cache=True)
-def _draw_effect(address, mean, variance, n, total, square):
+def _draw_effect(
+    address: Address, mean: float, variance: float, n: int, total: float, square: float
+) -> tuple[float, float]:
     """(mean, variance) of the Gaussian behind n effects with sum and square about ``mean``.
 
     The mean has prior N(0, S^2), the standard deviation half-Cauchy(0, S).
@@ -292,7 +294,7 @@ def _draw_effect(address, mean, variance, n, total, square):
 
 
 @njit(cache=True)
-def _draw_noise(address, variance, n, square):
+def _draw_noise(address: Address, variance: float, n: int, square: float) -> float:
     """sigma^2 given n residuals with this sum of squares; sigma ~ half-Cauchy(0, S)."""
     stream = start_stream(address.key, address.sweep, address.purpose)
     return draw_variance(stream, variance, n, square)
