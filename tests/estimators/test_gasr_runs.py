@@ -11,7 +11,7 @@ import fillrank as fr
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.estimators import sampled
 from fillrank.run import loop, recorder
-from fillrank.run.loop import begin
+from fillrank.run.loop import start_run
 from fillrank.samplers import gasr
 from fillrank.samplers.model import Draw
 from helpers.quick_fits import NAN, quick, table
@@ -102,7 +102,9 @@ def test_chains():
 def test_chains_share_neither_start_nor_stream(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        sampled, "begin", lambda chains, *rest: seen.extend(chains) or begin(chains, *rest)
+        sampled,
+        "start_run",
+        lambda chains, *rest: seen.extend(chains) or start_run(chains, *rest),
     )
     quick(n_chains=3).fit(X)
     assert len({int(chain.context.key) for chain in seen}) == 3

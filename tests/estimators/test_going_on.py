@@ -184,13 +184,13 @@ def test_planted_bugs_in_the_end_of_the_burn_in_are_seen(monkeypatch):
             partial(test_going_on_after_ctrl_c, fr.GASR, gasr, 5),
         ),
         (
-            "forget_after",
+            "discard_after",
             "self._history[:n_sweeps]",
             "self._history",
             partial(test_ctrl_c_between_two_notes_of_a_sweep, "take"),
         ),
         (
-            "forget_after",
+            "discard_after",
             "self._probes[: max(n_sweeps - self.burn_in, 0)]",
             "self._probes",
             partial(test_ctrl_c_between_two_notes_of_a_sweep, "history"),

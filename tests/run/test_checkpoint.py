@@ -631,7 +631,7 @@ def tables():
 def test_the_states_of_real_chains_are_valid(method, module, name, monkeypatch):
     """No run is refused, nor close to it, for the states of its chains."""
     model = method(**(SETTINGS | {"n_sweeps": 120, "burn_in": 60}))
-    is_sound = model._sampler().resuming.is_sound
+    is_valid = model._sampler().resumption.is_valid_state
     for sampler in (gasr, bpmf):
         monkeypatch.setattr(sampler, "LARGEST_ENTRY", 1e6)
         monkeypatch.setattr(sampler, "LARGEST_SIGNAL", 1e9)
@@ -640,7 +640,7 @@ def test_the_states_of_real_chains_are_valid(method, module, name, monkeypatch):
 
     def take(self, step, right=recorder.Recorder.take):
         right(self, step)
-        seen.extend(is_sound(chain.state, chain.infos) for chain in step.chains)
+        seen.extend(is_valid(chain.state, chain.infos) for chain in step.chains)
 
     monkeypatch.setattr(recorder.Recorder, "take", take)
     model.fit(tables()[name])

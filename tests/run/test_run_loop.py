@@ -6,7 +6,7 @@ import pytest
 from fillrank.errors import NumericalError
 from fillrank.run import loop
 from fillrank.run.chains import EM_WINDOW, run
-from fillrank.run.loop import Plan, begin, execute
+from fillrank.run.loop import Plan, execute, start_run
 from fillrank.samplers import gasr
 from fillrank.samplers.monte_carlo_em import estimate_noise, estimate_rates
 from helpers.small_runs import interrupted_after, sampler_of, small_chains, small_data
@@ -17,7 +17,7 @@ DATA = small_data()
 def go(plan, n_chains=1, sweep=gasr.sweep, show=False, judge=lambda recorder: ""):
     chains, rng = small_chains(DATA, n_chains), np.random.default_rng(0)
     sampler = sampler_of(sweep)
-    run = begin(chains, DATA, sampler, plan, rng)
+    run = start_run(chains, DATA, sampler, plan, rng)
     return execute(run, DATA, sampler, plan, show, judge=judge)
 
 
@@ -39,7 +39,7 @@ def test_stops_when_it_is_enough(monkeypatch):
         return 0.1 if len(asked) < 3 else 0.5 * loop.ENOUGH
 
     monkeypatch.setattr(loop, "added_error", added_error)
-    monkeypatch.setattr(loop, "_ASK_EVERY", 4)
+    monkeypatch.setattr(loop, "_CHECK_EVERY", 4)
     monkeypatch.setattr(loop, "_FEWEST_DRAWS", 8)
     outcome = go(Plan(100, 5, 5, until_enough=True))
     assert asked == [8, 12, 16]
@@ -59,7 +59,7 @@ def test_the_limit_says_how_far_it_got(monkeypatch):
 
 def test_it_goes_on_until_the_judge_has_no_objection(monkeypatch):
     monkeypatch.setattr(loop, "added_error", lambda probes: 0.0)
-    monkeypatch.setattr(loop, "_ASK_EVERY", 4)
+    monkeypatch.setattr(loop, "_CHECK_EVERY", 4)
     monkeypatch.setattr(loop, "_FEWEST_DRAWS", 8)
     plan = Plan(100, 5, 5, until_enough=True)
     outcome = go(plan, judge=lambda recorder: "no" if recorder.n_recorded < 20 else "")
@@ -71,17 +71,17 @@ def test_it_goes_on_until_the_judge_has_no_objection(monkeypatch):
 
 
 def test_long_runs_are_judged_more_rarely(monkeypatch):
-    monkeypatch.setattr(loop, "_ASK_RARELY_FROM", 12)
-    monkeypatch.setattr(loop, "_ASK_RARELY_EVERY", 6)
-    monkeypatch.setattr(loop, "_ASK_EVERY", 2)
+    monkeypatch.setattr(loop, "_CHECK_RARELY_FROM", 12)
+    monkeypatch.setattr(loop, "_CHECK_RARELY_EVERY", 6)
+    monkeypatch.setattr(loop, "_CHECK_EVERY", 2)
     monkeypatch.setattr(loop, "_FEWEST_DRAWS", 8)
-    asked = [n for n in range(30) if loop._is_time_to_ask(n)]
+    asked = [n for n in range(30) if loop._is_time_to_check(n)]
     assert asked == [8, 10, 12, 18, 24]
 
 
 def test_a_fixed_number_of_sweeps_never_stops_early(monkeypatch):
     monkeypatch.setattr(loop, "added_error", lambda probes: 0.0)
-    monkeypatch.setattr(loop, "_ASK_EVERY", 1)
+    monkeypatch.setattr(loop, "_CHECK_EVERY", 1)
     monkeypatch.setattr(loop, "_FEWEST_DRAWS", 1)
     assert go(Plan(12, 5, 5, until_enough=False)).run.n_sweeps == 12
 

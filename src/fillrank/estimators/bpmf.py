@@ -10,7 +10,7 @@ import numpy as np
 from fillrank.draws.streams import chain_key
 from fillrank.estimators.checks import check_choice
 from fillrank.estimators.sampled import SampledCompleter
-from fillrank.run.chains import Chain, Resuming, Sampler
+from fillrank.run.chains import Chain, Resumption, Sampler
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf
 from fillrank.samplers.bpmf import is_valid_state
@@ -173,14 +173,14 @@ class BPMF(SampledCompleter):
         return () if self.noise_precision == "sampled" else ("noise_variance",)
 
     def _sampler(self) -> Sampler:
-        resuming = Resuming(bpmf.Info, ("residual_variance", "noise_variance"), is_valid_state)
+        resumption = Resumption(bpmf.Info, ("residual_variance", "noise_variance"), is_valid_state)
         return Sampler(
             bpmf.sweep,
             bpmf.draw,
             bpmf.spectrum,
             bpmf.history,
             uses_complete_tables=True,
-            resuming=resuming,
+            resumption=resumption,
         )
 
     def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:

@@ -13,7 +13,7 @@ from fillrank.draws.streams import chain_key
 from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.checks import EFFECTS, check_choice
 from fillrank.estimators.on_cluster import ClusterCompleter
-from fillrank.run.chains import Chain, Resuming, Sampler
+from fillrank.run.chains import Chain, Resumption, Sampler
 from fillrank.run.loop import AUTO_BURN_IN, Plan
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import gasr, gasr_published
@@ -226,7 +226,7 @@ class GASR(ClusterCompleter):
             gasr.history,
             adapt,
             uses_complete_tables=not self._is_published,
-            resuming=Resuming(
+            resumption=Resumption(
                 Info, ("residual_variance", "noise_variance", "a", "b"), is_valid_state
             ),
         )

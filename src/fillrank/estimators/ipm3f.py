@@ -18,7 +18,7 @@ from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.posterior.validation import check_traces
 from fillrank.run.chains import Chain, Sampler
-from fillrank.run.loop import Outcome, Plan, begin, execute
+from fillrank.run.loop import Outcome, Plan, execute, start_run
 from fillrank.run.recorder import Traces
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import ipm3f as gibbs
@@ -187,7 +187,7 @@ class IPM3F(OrdinalCompleter):
         state = gibbs.init(ordinal, hyper, self.max_rank, rng)
         chain = Chain(state, gibbs.Context(hyper, chain_key(frame.seed, 0), frame.workers))
         sampler = Sampler(gibbs.sweep, gibbs.draw, gibbs.spectrum, gibbs.history)
-        run = begin([chain], ordinal, sampler, plan, rng)
+        run = start_run([chain], ordinal, sampler, plan, rng)
         outcome = execute(run, ordinal, sampler, plan, show)
         scorers = outcome.run.recorder.draws
         rank = float(np.mean([scorer.left.shape[1] for scorer in scorers]))

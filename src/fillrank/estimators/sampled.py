@@ -29,17 +29,17 @@ from fillrank.posterior.posterior import MOST_DRAWS, Posterior, Units
 from fillrank.posterior.rank import most_probable, rank_probabilities
 from fillrank.posterior.to_arviz import to_arviz
 from fillrank.posterior.validation import check_history, check_posterior, check_traces
-from fillrank.run.chains import Chain, Entered, Sampler
+from fillrank.run.chains import Chain, ObservedData, Sampler
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.run.loop import (
     AUTO_BURN_IN,
     AUTO_MOST_SWEEPS,
-    Keep,
     Outcome,
     Plan,
     Run,
-    begin,
+    SaveRun,
     execute,
+    start_run,
 )
 from fillrank.run.recorder import Recorder, Traces
 from fillrank.runtime.kernel_cache import must_compile
@@ -169,9 +169,9 @@ class SampledCompleter(MatrixCompleter):
     def _first_chains(self, data: Any, scale: float, workers: Workers, seed: int) -> list[Chain]:
         return [self._first_chain(data, scale, workers, [seed, c]) for c in range(self.n_chains)]
 
-    def _begin(self, chains: list[Chain], data: Entered, begun: Begun) -> Run:
+    def _begin(self, chains: list[Chain], data: ObservedData, begun: Begun) -> Run:
         rng = np.random.default_rng(begun.seed)
-        return begin(chains, data, self._sampler(), begun.plan, rng)
+        return start_run(chains, data, self._sampler(), begun.plan, rng)
 
     def _standard(self, observations: Observations) -> Standard:
         return standardise(observations, self._centred, np.dtype(self.dtype))
@@ -180,11 +180,13 @@ class SampledCompleter(MatrixCompleter):
         """The data in the form in which the sweeps take them."""
         return detect_complete(data) if self._sampler().uses_complete_tables else data
 
-    def _go_on(self, going: Going, data: Entered, checkpoint: Checkpoint | None = None) -> None:
+    def _go_on(
+        self, going: Going, data: ObservedData, checkpoint: Checkpoint | None = None
+    ) -> None:
         """Run to the end of the plan, and take what came of it as the fitted model."""
         run, plan, units = going
         sampler = self._sampler()
-        keep: Keep | None = None
+        keep: SaveRun | None = None
         if checkpoint is not None:
             run = checkpoint.restore(run, sampler)
             keep = checkpoint.save

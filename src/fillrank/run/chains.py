@@ -1,4 +1,4 @@
-"""Chains that advance side by side: a sweep each, adapting their hyperparameters at first."""
+"""Chains that advance in parallel, one sweep at a time, and estimate hyperparameters at first."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +12,8 @@ import numpy as np
 EM_WINDOW = 5
 
 
-class Entered(Protocol):
-    """The observed entries, as far as a run looks at them."""
+class ObservedData(Protocol):
+    """What a run needs to know about the observed entries."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -25,8 +25,8 @@ class Entered(Protocol):
     def is_remote(self) -> bool: ...
 
 
-class Kept(Protocol):
-    """What is kept of a state."""
+class StoredDraw(Protocol):
+    """What is stored of a state."""
 
     @property
     def nbytes(self) -> int: ...
@@ -34,25 +34,27 @@ class Kept(Protocol):
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray: ...
 
 
-class Resuming(NamedTuple):
-    """What a checkpoint has to know of a method, to believe what it reads.
+class Resumption(NamedTuple):
+    """What a checkpoint needs to know about a method, to validate what it reads.
 
-    ``info`` is the type of what a sweep tells, ``traced`` the names that `Sampler.history` gives, and
-    ``is_sound(state, infos)`` says whether a chain can go on from there.
+    ``info`` is the type of a sweep's statistics, ``traced`` the names that `Sampler.history` returns,
+    and ``is_valid_state(state, infos)`` whether a chain can continue from there.
     """
 
     info: type
     traced: tuple[str, ...]
-    is_sound: Callable[[Any, Sequence[Any]], bool]
+    is_valid_state: Callable[[Any, Sequence[Any]], bool]
 
 
 class Sampler(NamedTuple):
-    """How a run sees a method, whose states, infos and frames it knows nothing of.
+    """The functions of a method that a run calls. Its states, infos and contexts are opaque to a run.
 
-    ``sweep(state, data, context)`` gives (state, info); ``draw(state)`` what is kept; ``spectrum(draw)``
-    its singular values; ``history(state, info, n_entries)`` what is traced, the quality of the fit
-    first; ``adapt(state, infos, n_entries)`` the state with hyperparameters estimated from the last
-    sweeps, for methods that do not sample them; ``resuming`` is for those that checkpoints are made of.
+    ``sweep(state, data, context)`` returns (state, info); ``draw(state)`` what is stored;
+    ``spectrum(draw)`` its singular values; ``history(state, info, n_entries)`` what is traced, the
+    quality of the fit first. For methods that do not sample their hyperparameters,
+    ``adapt(state, infos, n_entries)`` returns the state with estimates from the last sweeps. A method
+    with ``uses_complete_tables`` takes `CompleteData` for tables without missing cells. Methods that
+    support checkpoints have a ``resumption``.
     """
 
     sweep: Callable[[Any, Any, Any], tuple[Any, Any]]
@@ -61,11 +63,11 @@ class Sampler(NamedTuple):
     history: Callable[[Any, Any, int], dict[str, float]]
     adapt: Callable[[Any, Sequence[Any], int], Any] | None = None
     uses_complete_tables: bool = False
-    resuming: Resuming | None = None
+    resumption: Resumption | None = None
 
 
 class Chain(NamedTuple):
-    """A chain's state, and what was seen since the hyperparameters were last estimated."""
+    """A chain's state, and the statistics since the last estimate of the hyperparameters."""
 
     state: Any
     context: Any
@@ -73,7 +75,7 @@ class Chain(NamedTuple):
 
 
 class Step(NamedTuple):
-    """All chains after one more sweep, and what was seen in it; ``number`` counts from 1."""
+    """All chains after one more sweep, and its statistics; ``number`` counts from 1."""
 
     number: int
     chains: tuple[Chain, ...]
@@ -85,8 +87,8 @@ class Step(NamedTuple):
         return tuple(chain.state for chain in self.chains)
 
 
-def advance(chain: Chain, data: Entered, sampler: Sampler, adapt: bool) -> tuple[Chain, Any]:
-    """One sweep; with ``adapt``, what was seen in it is collected for the hyperparameters."""
+def advance(chain: Chain, data: ObservedData, sampler: Sampler, adapt: bool) -> tuple[Chain, Any]:
+    """One sweep; with ``adapt``, its statistics are collected to estimate the hyperparameters."""
     state, info = sampler.sweep(chain.state, data, chain.context)
     infos = (*chain.infos, info) if adapt and sampler.adapt is not None else ()
     return Chain(state, chain.context, infos), info
@@ -95,7 +97,7 @@ def advance(chain: Chain, data: Entered, sampler: Sampler, adapt: bool) -> tuple
 def _estimate(chains: Sequence[Chain], sampler: Sampler, n_entries: int) -> tuple[Chain, ...]:
     """The chains with hyperparameters estimated from all of them together.
 
-    So all chains sample from the same posterior, and can be compared.
+    Then all chains sample from the same posterior, and can be compared.
     """
     assert sampler.adapt is not None
     infos = [info for chain in chains for info in chain.infos]
@@ -107,7 +109,7 @@ def _estimate(chains: Sequence[Chain], sampler: Sampler, n_entries: int) -> tupl
 def _all(
     step: Callable[[Chain], tuple[Chain, Any]], chains: Sequence[Chain], remote: bool
 ) -> list[tuple[Chain, Any]]:
-    """A step of every chain: side by side if the entries are elsewhere and this machine mostly waits."""
+    """One step of every chain; in parallel if the entries are remote and this machine only waits."""
     if not remote or len(chains) == 1:
         return [step(chain) for chain in chains]
     with ThreadPoolExecutor(len(chains)) as pool:
@@ -115,18 +117,18 @@ def _all(
 
 
 def run(
-    chains: Sequence[Chain], data: Entered, sampler: Sampler, n_adapt: int, n_done: int = 0
+    chains: Sequence[Chain], data: ObservedData, sampler: Sampler, n_adapt: int, n_done: int = 0
 ) -> Iterator[Step]:
-    """Advance all chains for ever, estimating hyperparameters in the first ``n_adapt`` sweeps.
+    """Advance all chains without end, estimating hyperparameters in the first ``n_adapt`` sweeps.
 
-    ``n_done`` sweeps have been taken before.
+    ``n_done`` sweeps were taken before.
     """
     for number in count(n_done + 1):
         step = partial(advance, data=data, sampler=sampler, adapt=number <= n_adapt)
         moved = _all(step, chains, data.is_remote)
         chains = tuple(chain for chain, _ in moved)
-        n_seen = len(chains[0].infos)
-        # An adaptation that ends before the window is full takes what there is.
-        if n_seen == EM_WINDOW or (n_seen and number == n_adapt < EM_WINDOW):
+        n_infos = len(chains[0].infos)
+        # An adaptation that ends before the window is full uses what there is.
+        if n_infos == EM_WINDOW or (n_infos and number == n_adapt < EM_WINDOW):
             chains = _estimate(chains, sampler, data.n_entries)
         yield Step(number, chains, tuple(info for _, info in moved))

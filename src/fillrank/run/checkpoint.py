@@ -296,8 +296,8 @@ def _sweep_of(name: str) -> int:
 
 def _snapshot_type(run: Run, sampler: Sampler) -> Any:
     """Return the type of `_Snapshot` for the states of this run."""
-    assert sampler.resuming is not None
-    state, info = type(run.chains[0].state), sampler.resuming.info
+    assert sampler.resumption is not None
+    state, info = type(run.chains[0].state), sampler.resumption.info
     return NamedTuple(
         "Snapshot",
         [
@@ -316,7 +316,7 @@ def _draws_type(draw: type) -> Any:
 
 def _check_chains(snapshot: _Snapshot, run: Run, sampler: Sampler) -> None:
     """Raise ReadError if this run, which has not started, cannot have chains like these later."""
-    assert sampler.resuming is not None
+    assert sampler.resumption is not None
     n_chains, n_infos = len(run.chains), {len(infos) for infos in snapshot.infos}
     same = len(snapshot.states) == len(snapshot.infos) == n_chains and len(n_infos) == 1
     _require(same, "its number of chains is not that of this run")
@@ -326,18 +326,22 @@ def _check_chains(snapshot: _Snapshot, run: Run, sampler: Sampler) -> None:
             _same_layout(state, chain.state), "its chains differ in size from those of this run"
         )
         _require(state.sweep == snapshot.n_sweeps >= 0, "its chains have another number of sweeps")
-        valid = _is_finite(state) and _is_finite(infos) and sampler.resuming.is_sound(state, infos)
+        valid = (
+            _is_finite(state)
+            and _is_finite(infos)
+            and sampler.resumption.is_valid_state(state, infos)
+        )
         _require(valid, "its chains are in a state that no chain can reach")
 
 
 def _check_traces(traces: Traces, n_sweeps: int, run: Run, sampler: Sampler) -> None:
-    assert sampler.resuming is not None
+    assert sampler.resumption is not None
     fresh = run.recorder.traces()
     same = (
         (traces.burn_in, traces.n_entries) == (fresh.burn_in, fresh.n_entries)
         and _are_equal(traces.probe_rows, fresh.probe_rows)
         and _are_equal(traces.probe_columns, fresh.probe_columns)
-        and tuple(traces.history) == (sampler.resuming.traced if n_sweeps else ())
+        and tuple(traces.history) == (sampler.resumption.traced if n_sweeps else ())
     )
     _require(same, "its traces are those of another run")
     n_chains = len(run.chains) if n_sweeps else 0

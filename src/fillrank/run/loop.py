@@ -13,19 +13,19 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from fillrank.errors import NumericalError
-from fillrank.run.chains import Chain, Entered, Sampler, Step
+from fillrank.run.chains import Chain, ObservedData, Sampler, Step
 from fillrank.run.chains import run as sweeps
 from fillrank.run.recorder import Recorder
 from fillrank.runtime.progress import progress_for
 
-# The burn-in unless the user says otherwise. It is also how long Monte Carlo EM goes on, and on ratings
-# a longer one is worse: EM slowly lowers sigma^2 as spare components fill with noise (docs/defaults.md).
+# The default burn-in. Monte Carlo EM runs as long. On ratings a longer one is worse: EM slowly lowers
+# sigma^2 as spare components fit noise (docs/defaults.md).
 AUTO_BURN_IN = 50
-# With n_sweeps="auto": the most sweeps in all, how often to ask whether it is enough (every so many
-# sweeps, and from some number of draws on more rarely), and the fewest draws on which that makes sense.
+# With n_sweeps="auto": the largest number of sweeps, how often to check for convergence (every so many
+# sweeps, less often from some number of draws on), and the smallest number of draws to check.
 AUTO_MOST_SWEEPS = 2000
-_ASK_EVERY = 25
-_ASK_RARELY_FROM, _ASK_RARELY_EVERY = 400, 100
+_CHECK_EVERY = 25
+_CHECK_RARELY_FROM, _CHECK_RARELY_EVERY = 400, 100
 _FEWEST_DRAWS = 100
 # By default a run ends when the draws enlarge the error by less than this.
 ENOUGH = 0.0025
@@ -33,9 +33,9 @@ _BATCHES = 10
 
 
 class Plan(NamedTuple):
-    """How long a run goes: sweeps in all, those discarded, those that estimate hyperparameters.
+    """The length of a run: all sweeps, the discarded ones, those that estimate hyperparameters.
 
-    With ``until_enough`` it may end earlier.
+    With ``until_enough`` the run may end earlier.
     """
 
     n_sweeps: int
@@ -45,27 +45,27 @@ class Plan(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run as far as it has come: it can go on from here."""
+    """The state of a run, from which it can continue."""
 
     chains: tuple[Chain, ...]
     recorder: Recorder
     n_sweeps: int
 
 
-class Keep(Protocol):
-    """Something that saves a run when it is time to, or with ``force``."""
+class SaveRun(Protocol):
+    """Saves a run if the last time was a while ago, or in any case with ``force``."""
 
     def __call__(self, run: Run, force: bool = False) -> None: ...
 
 
-# Why the draws so far are not enough; empty if they are.
-Judge = Callable[[Recorder], str]
+# Returns why the chains have not converged; an empty string if they have.
+CheckConvergence = Callable[[Recorder], str]
 
 
 class Outcome(NamedTuple):
-    """What came of a run, and why it ended.
+    """The result of a run, and why it ended.
 
-    ``reached_limit`` says that it should have gone on until there were enough draws, and could not.
+    ``reached_limit`` means that the limit of sweeps ended the run before there were enough draws.
     """
 
     run: Run
@@ -74,55 +74,61 @@ class Outcome(NamedTuple):
     reached_limit: bool = False
 
 
-def begin(
-    chains: Sequence[Chain], data: Entered, sampler: Sampler, plan: Plan, rng: np.random.Generator
+def start_run(
+    chains: Sequence[Chain],
+    data: ObservedData,
+    sampler: Sampler,
+    plan: Plan,
+    rng: np.random.Generator,
 ) -> Run:
-    """A run that has not taken a sweep yet."""
+    """A run before its first sweep."""
     return Run(tuple(chains), Recorder(sampler, data, plan.burn_in, rng), 0)
 
 
 def execute(
     run: Run,
-    data: Entered,
+    data: ObservedData,
     sampler: Sampler,
     plan: Plan,
     show: bool,
-    keep: Keep | None = None,
-    judge: Judge = lambda recorder: "",
+    save: SaveRun | None = None,
+    check_convergence: CheckConvergence = lambda recorder: "",
 ) -> Outcome:
-    """Go on with a run by the plan. Ctrl-C ends it and keeps what has been sampled.
+    """Continue a run according to the plan. Ctrl-C ends it; what was sampled remains.
 
-    A plan with ``until_enough`` ends when the Monte Carlo error is small and ``judge`` has no objection.
-    ``keep(run)``, if given, is called after every sweep, and ``keep(run, force=True)`` at the
-    beginning and at the end.
+    With ``until_enough`` in the plan, the run ends when the Monte Carlo error is small and
+    ``check_convergence`` returns an empty string. ``save(run)``, if given, is called after every sweep,
+    and ``save(run, force=True)`` at the start and at the end.
     """
     recorder = run.recorder
     interrupted = False
     steps = sweeps(run.chains, data, sampler, plan.n_adapt, run.n_sweeps)
-    with progress_for(show, "sweep") as tell:
+    with progress_for(show, "sweep") as report_progress:
         try:
-            if keep is not None:
-                keep(run, force=True)
-            while not (reason := _reason_to_stop(run, plan, judge)):
+            if save is not None:
+                save(run, force=True)
+            while not (reason := _reason_to_stop(run, plan, check_convergence)):
                 step = _next(steps, run.n_sweeps + 1)
                 recorder.take(step)
                 _check_numbers(recorder.last.values(), step.number)
                 run = Run(step.chains, recorder, step.number)
-                tell(step.number, plan.n_sweeps, _note(recorder, step))
-                if keep is not None:
-                    keep(run)
+                report_progress(step.number, plan.n_sweeps, _note(recorder, step))
+                if save is not None:
+                    save(run)
         except KeyboardInterrupt:
             if run.n_sweeps == 0:
                 raise
             interrupted = True
-            recorder.forget_after(run.n_sweeps)
+            recorder.discard_after(run.n_sweeps)
             reason = f"interrupted after {run.n_sweeps} of at most {plan.n_sweeps} sweeps"
-    if keep is not None:
-        keep(run, force=True)
+    if save is not None:
+        save(run, force=True)
     if recorder.n_recorded == 0:
-        recorder.keep_in_need(run.chains)
+        recorder.store_last(run.chains)
     reached_limit = plan.until_enough and not interrupted and run.n_sweeps >= plan.n_sweeps
-    return Outcome(run, reason, interrupted, reached_limit and not _is_enough(recorder, judge))
+    return Outcome(
+        run, reason, interrupted, reached_limit and not _is_enough(recorder, check_convergence)
+    )
 
 
 def _next(steps: Iterator[Step], number: int) -> Step:
@@ -144,12 +150,14 @@ def _failed(number: int, cause: str) -> NumericalError:
     )
 
 
-def _reason_to_stop(run: Run, plan: Plan, judge: Judge) -> str:
-    """Why a run should end here, in words; empty if it should go on."""
+def _reason_to_stop(run: Run, plan: Plan, check_convergence: CheckConvergence) -> str:
+    """Why a run should end here; empty if it should continue."""
     at_limit = run.n_sweeps >= plan.n_sweeps
     if not plan.until_enough:
         return f"all {run.n_sweeps} sweeps done" if at_limit else ""
-    if (at_limit or _is_time_to_ask(run.recorder.n_recorded)) and _is_enough(run.recorder, judge):
+    if (at_limit or _is_time_to_check(run.recorder.n_recorded)) and _is_enough(
+        run.recorder, check_convergence
+    ):
         return (
             f"the Monte Carlo error enlarges the error of predictions by less than "
             f"{100 * ENOUGH:g}% after {run.n_sweeps} sweeps"
@@ -162,13 +170,13 @@ def _reason_to_stop(run: Run, plan: Plan, judge: Judge) -> str:
     return ""
 
 
-def _is_time_to_ask(n: int) -> bool:
-    every = _ASK_EVERY if n < _ASK_RARELY_FROM else _ASK_RARELY_EVERY
+def _is_time_to_check(n: int) -> bool:
+    every = _CHECK_EVERY if n < _CHECK_RARELY_FROM else _CHECK_RARELY_EVERY
     return n >= _FEWEST_DRAWS and n % every == 0
 
 
-def _is_enough(recorder: Recorder, judge: Judge) -> bool:
-    return added_error(recorder.probes) < ENOUGH and not judge(recorder)
+def _is_enough(recorder: Recorder, check_convergence: CheckConvergence) -> bool:
+    return added_error(recorder.probes) < ENOUGH and not check_convergence(recorder)
 
 
 def _percent(recorder: Recorder) -> str:

@@ -16,16 +16,16 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 
 def one_blas_thread() -> Any:
-    """Linear algebra on one thread, for as long as the context lasts.
+    """A context in which linear algebra runs on one thread.
 
-    Blocks of 30 columns or so are faster that way, and many times so on a busy machine; and the bits
-    of a result do not depend on the number of processors.
+    With blocks of about 30 columns this is faster, many times so on a busy machine, and the bits of a
+    result do not depend on the number of processors.
     """
     return threadpool_limits(1, user_api="blas")
 
 
 def available_threads(n_threads: int | None) -> int:
-    """The number of threads to use: what was asked for, or all that this process may run on."""
+    """The number of threads to use: as requested, or all processors available to this process."""
     if n_threads is not None:
         return n_threads
     if hasattr(os, "sched_getaffinity"):
@@ -36,17 +36,17 @@ def available_threads(n_threads: int | None) -> int:
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
-# Of a thread's even share, what its last ranges take.
+# The shortest range, as a share of what each thread takes on average.
 _SHORTEST = 1 / 64
-# Entries below which a second thread costs more than it brings.
+# With fewer entries a second thread costs more time than it saves.
 _SMALLEST_SHARE = 5_000
 
 
 def _shares(n_threads: int) -> np.ndarray:
     """Where ranges end, as shares of all entries: long ones first, short ones to finish together.
 
-    Each is half of what a thread's even share of the rest would be, down to ``_SHORTEST`` of an even
-    share of the whole: many short ranges would cost more to hand out than they even out.
+    A range is half of the remaining entries per thread, but at least ``_SHORTEST`` of all entries per
+    thread: handing out many short ranges would cost more than the better balance saves.
     """
     ends, end = [], 0.0
     while end < 1.0:
@@ -60,11 +60,11 @@ class Workers:
 
     def __init__(self, n_threads: int):
         self.n_threads = n_threads
-        # The thread that calls works too: it need not sleep and be woken.
+        # The calling thread works too: this avoids putting it to sleep and waking it.
         self._pool = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
 
     def for_rows(self, work: Callable[[int, int], None], pointers: np.ndarray) -> None:
-        """Call ``work(start, stop)`` on ranges that cover all rows once and share out the entries."""
+        """Call ``work(start, stop)`` on ranges that cover all rows and distribute the entries."""
         n_rows = pointers.size - 1
         if self._pool is None or pointers[-1] < _SMALLEST_SHARE:
             work(0, n_rows)
@@ -91,7 +91,7 @@ class Workers:
                     other.result()
 
     def both(self, one: Callable[[], _A], other: Callable[[], _B], size: int) -> tuple[_A, _B]:
-        """The results of two calls; side by side if there are as many as ``size`` things to work on."""
+        """The results of two calls; in parallel if ``size``, the number of entries, is large enough."""
         if self._pool is None or size < _SMALLEST_SHARE:
             return one(), other()
         first = self._pool.submit(one)
