@@ -14,11 +14,11 @@ from helpers.small_runs import interrupted_after, sampler_of, small_chains, smal
 DATA = small_data()
 
 
-def go(plan, n_chains=1, sweep=gasr.sweep, show=False, judge=lambda recorder: ""):
+def go(plan, n_chains=1, sweep=gasr.sweep, show=False, check_convergence=lambda recorder: ""):
     chains, rng = small_chains(DATA, n_chains), np.random.default_rng(0)
     sampler = sampler_of(sweep)
     run = start_run(chains, DATA, sampler, plan, rng)
-    return execute(run, DATA, sampler, plan, show, judge=judge)
+    return execute(run, DATA, sampler, plan, show, check_convergence=check_convergence)
 
 
 def test_all_sweeps_are_done():
@@ -57,20 +57,20 @@ def test_the_limit_says_how_far_it_got(monkeypatch):
     assert outcome.reached_limit
 
 
-def test_it_goes_on_until_the_judge_has_no_objection(monkeypatch):
+def test_it_continues_until_it_has_converged(monkeypatch):
     monkeypatch.setattr(loop, "added_error", lambda probes: 0.0)
     monkeypatch.setattr(loop, "_CHECK_EVERY", 4)
     monkeypatch.setattr(loop, "_FEWEST_DRAWS", 8)
     plan = Plan(100, 5, 5, until_enough=True)
-    outcome = go(plan, judge=lambda recorder: "no" if recorder.n_recorded < 20 else "")
+    outcome = go(plan, check_convergence=lambda recorder: "no" if recorder.n_recorded < 20 else "")
     assert outcome.run.n_sweeps == 25
     assert not outcome.reached_limit
-    outcome = go(plan._replace(n_sweeps=30), judge=lambda recorder: "no")
+    outcome = go(plan._replace(n_sweeps=30), check_convergence=lambda recorder: "no")
     assert outcome.run.n_sweeps == 30
     assert outcome.reached_limit
 
 
-def test_long_runs_are_judged_more_rarely(monkeypatch):
+def test_long_runs_are_checked_less_often(monkeypatch):
     monkeypatch.setattr(loop, "_CHECK_RARELY_FROM", 12)
     monkeypatch.setattr(loop, "_CHECK_RARELY_EVERY", 6)
     monkeypatch.setattr(loop, "_CHECK_EVERY", 2)

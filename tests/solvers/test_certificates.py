@@ -6,7 +6,7 @@ from threadpoolctl import threadpool_limits
 
 from fillrank.runtime.threads import Workers
 from fillrank.solvers.certificates import (
-    Judge,
+    StoppingRule,
     change,
     duality_gap,
     largest_penalty,
@@ -105,8 +105,8 @@ def test_change_from_and_to_zero():
 
 
 def test_checks_thin_out_but_the_last_iteration_has_one():
-    judge = Judge(data_of(table()), 1.0, Limits(5, 1003, 1e-5), ONE)
-    due = [t for t in range(1, 1004) if judge.is_due(t)]
+    rule = StoppingRule(data_of(table()), 1.0, Limits(5, 1003, 1e-5), ONE)
+    due = [t for t in range(1, 1004) if rule.is_due(t)]
     assert due[0] == 5
     assert due[-1] == 1003
     assert len(due) < 40

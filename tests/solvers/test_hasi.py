@@ -10,9 +10,9 @@ from fillrank.solvers.hasi import (
     Lomax,
     _majorise,
     _Problem,
-    active_breach,
+    active_violation,
     hasi,
-    remainder_breach,
+    remainder_violation,
 )
 from fillrank.solvers.soft_impute import soft_impute
 from fillrank.table.entries import compress
@@ -80,7 +80,7 @@ def test_a_step_is_that_of_the_slow_twin(shape, beta):
     for _ in range(3):
         new = problem.step(point, Completed(point.R, point.Z, ONE))
         expected = slow_step(X, mask, dense(point.Z), law)
-        np.testing.assert_allclose(dense(new.Z), expected, atol=0.05 * point.breach)
+        np.testing.assert_allclose(dense(new.Z), expected, atol=0.05 * point.active_violation)
         assert pytest.approx(slow_objective(X, mask, dense(new.Z), law), rel=1e-12) == new.F
         point = new
 
@@ -164,7 +164,7 @@ def test_zero_is_a_fixed_point_above_the_norm(times):
 
 
 def conditions(X, mask, factors, law):
-    """(worst breach on the factors, excess of the remainder), from dense matrices."""
+    """(worst violation on the factors, excess of the remainder), from dense matrices."""
     U, s, V = factors
     R = np.where(mask, X - dense(factors), 0)
     omega = (law.a + 1) / (law.b + s)
@@ -196,8 +196,10 @@ def test_remainder_is_measured():
     R = residuals(data, factors, ONE)
     law = Lomax(1.0, 1.0)
     _, excess = conditions(X, mask, factors, law)
-    assert remainder_breach(R, factors, law.largest_weight, ONE) == pytest.approx(excess, rel=1e-6)
-    assert remainder_breach(R, factors, 1e6, ONE) == 0.0
+    assert remainder_violation(R, factors, law.largest_weight, ONE) == pytest.approx(
+        excess, rel=1e-6
+    )
+    assert remainder_violation(R, factors, 1e6, ONE) == 0.0
 
 
 def planted(name, data, penalty, beta, solution):
@@ -242,11 +244,11 @@ def test_the_certificate_catches(name):
     assert fit.factors.s.size >= 3
     for bug, low, high in ((None, 0.0, 1e-6), (name, 1e-3, np.inf)):
         Z, R = planted(bug, data, penalty, beta, fit.factors)
-        breach = max(
-            active_breach(R, Z, law.weights(Z.s), ONE),
-            remainder_breach(R, Z, law.largest_weight, ONE),
+        violation = max(
+            active_violation(R, Z, law.weights(Z.s), ONE),
+            remainder_violation(R, Z, law.largest_weight, ONE),
         )
-        assert low <= breach <= high
+        assert low <= violation <= high
 
 
 # Behaviour

@@ -532,7 +532,7 @@ def test_planted_bugs_in_the_solver_are_caught(monkeypatch, check, name, old, ne
             "tolerance=_ROUGH_TOLERANCE",
             "above=least",
         ),
-        (check_new_components, "_off", "block - basis @ (basis.T @ block)", "block"),
+        (check_new_components, "_project_out", "block - basis @ (basis.T @ block)", "block"),
     ],
 )
 def test_planted_bugs_at_saddles_are_caught(monkeypatch, check, name, old, new):

@@ -255,7 +255,7 @@ def test_ending_early_changes_nothing(monkeypatch):
     monkeypatch.setattr(solver, "_step", lambda *args: n_steps.append(1) or step(*args))
     start_of(data, BOTH)
     assert len(n_steps) < solver._STEPS
-    monkeypatch.setattr(solver, "_SETTLED", 0.0)
+    monkeypatch.setattr(solver, "_CONVERGED", 0.0)
     late = start_of(data, BOTH)
     np.testing.assert_allclose(early.s, late.s, rtol=1e-5)
     np.testing.assert_allclose(

@@ -1,7 +1,8 @@
-r"""How far a Z is from the minimum of f(Z) = 1/2 ||P_Omega(X - Z)||_F^2 + lambda ||Z||_*.
+r"""Certificates: how far a Z is from the minimum of f(Z) = 1/2 ||P_Omega(X - Z)||_F^2 + lambda ||Z||_*.
 
-The dual problem is to maximise <W, X> - 1/2 ||W||_F^2 over W on Omega with ||W||_2 <= lambda. At the
-minimum W is the residual R = P_Omega(X - Z); at any other Z, R scaled into the ball bounds f from below.
+The dual problem is to maximise <W, X> - 1/2 ||W||_F^2 over W on Omega with ||W||_2 <= lambda. At
+the minimum W is the residual R = P_Omega(X - Z); at any other Z, R scaled into the ball bounds f
+from below.
 """
 
 import math
@@ -23,16 +24,17 @@ from fillrank.solvers.fit import (
 from fillrank.solvers.truncated_svd import leading, spectral_norm
 
 _NORM_TOLERANCE, _ROUGH_TOLERANCE = 1e-12, 0.05
-# The gap costs some iterations: it is evaluated after 5, then 20% later each time, so that neither the
-# evaluations nor the iterations past the solution can take more than a share of the time.
+# An evaluation of the gap costs as much as some iterations. The first is after 5 iterations, the
+# next ones after 20% more each time: so neither evaluations nor needless iterations take much of
+# the time.
 _FIRST_CHECK, _CHECK_GROWTH = 5, 1.2
 
 
 def _norm(matrix: Data, workers: Workers, tolerance: float = _NORM_TOLERANCE) -> float:
     """The largest singular value of a sparse matrix.
 
-    The start is random on purpose. The singular vectors of Z are singular vectors of R at each
-    stationary point: begun there, the iteration would end at lambda and miss a larger singular value.
+    The start is random on purpose. At a stationary point the singular vectors of Z are singular
+    vectors of R. From there the iteration would end at lambda and miss a larger singular value.
     """
     operator = Completed(matrix, no_factors(matrix), workers)
     return spectral_norm(operator, np.random.default_rng(0), tolerance)
@@ -52,7 +54,7 @@ def duality_gap(data: Data, factors: Factors, penalty: float, workers: Workers) 
     """f(Z) less a lower bound of the minimum, as a share of f(Z).
 
     With R = P_Omega(X - Z) and W = R min(1, lambda / ||R||_2), the gap is
-    f(Z) - (<W, X> - 1/2 ||W||_F^2) >= 0, and 0 at the minimum alone.
+    f(Z) - (<W, X> - 1/2 ||W||_F^2) >= 0, and 0 only at the minimum.
     """
     R = residuals(data, factors, workers)
     return _gap(data, R, factors, penalty, _norm(R, workers))
@@ -73,8 +75,8 @@ def change(old: Factors, new: Factors) -> float:
     """||Z_new - Z_old||_F.
 
     With C = U_new^T U_old, Z_new - Z_old is U_new (S_new V_new^T - C S_old V_old^T) less
-    (U_old - U_new C) S_old V_old^T, two orthogonal parts. There is no difference of large squares,
-    which could not tell changes below 1e-8 from none.
+    (U_old - U_new C) S_old V_old^T, which are orthogonal. A difference of large squares would not
+    resolve changes below 1e-8.
     """
     C = new.U.T @ old.U
     inside = new.V * new.s - (old.V * old.s) @ C.T
@@ -89,20 +91,21 @@ def relative_change(old: Factors, new: Factors) -> float:
     return difference / size if size > 0.0 else math.inf if difference > 0.0 else 0.0
 
 
-class Verdict(NamedTuple):
-    """The end of a run: the relative gap, whether Z is a solution, and why in words."""
+class Stop(NamedTuple):
+    """Why a solver stops: the relative gap, whether Z is a solution, and the reason as text."""
 
     gap: float
     converged: bool
     reason: str
 
 
-class Judge(NamedTuple):
+class StoppingRule(NamedTuple):
     """Decides when a solver stops: at a small gap, at the limit of iterations, or at that of the rank.
 
-    With a rank limit below the solution's rank the gap stays open. Z is then stationary if an iteration
-    leaves it as it is: ||Z_new - Z_old||_F <= tolerance ||Z_old||_F. Near a solution the gap, too, is of
-    first order in that change, since ||R||_2 <= lambda + ||Z_new - Z_old||_2 after a step of SoftImpute.
+    With a rank limit below the solution's rank the gap does not close. Z is then stationary if an
+    iteration does not change it: ||Z_new - Z_old||_F <= tolerance ||Z_old||_F. Near a solution the
+    gap, too, is of first order in that change, since ||R||_2 <= lambda + ||Z_new - Z_old||_2 after
+    a step of SoftImpute.
     """
 
     data: Data
@@ -111,21 +114,21 @@ class Judge(NamedTuple):
     workers: Workers
 
     def is_due(self, iteration: int) -> bool:
-        """Whether to ask for a verdict after this iteration."""
+        """Whether to check after this iteration."""
         check = _FIRST_CHECK
         while check < iteration:
             check = math.ceil(_CHECK_GROWTH * check)
         return iteration in (check, self.limits.max_iterations)
 
-    def verdict(
+    def check(
         self,
         factors: Factors,
         residual: Data,
         iteration: int,
         last_change: float,
         at_rank_limit: bool,
-    ) -> Verdict | None:
-        """None to go on. ``last_change`` is ``relative_change``; it counts at the rank limit alone."""
+    ) -> Stop | None:
+        """None to continue. ``last_change`` is ``relative_change``, used only at the rank limit."""
         _, most, tolerance = self.limits
         stationary = at_rank_limit and last_change <= tolerance
         stop = stationary or iteration >= most
@@ -133,14 +136,14 @@ class Judge(NamedTuple):
             return None
         gap = _gap(self.data, residual, factors, self.penalty, _norm(residual, self.workers))
         if gap <= tolerance:
-            return Verdict(gap, True, _closed(tolerance, iteration))
+            return Stop(gap, True, _closed(tolerance, iteration))
         if stationary:
-            return Verdict(gap, True, _stationary(gap, iteration, self.limits))
+            return Stop(gap, True, _stationary(gap, iteration, self.limits))
         reason = f"the limit of {_iterations(most)} was reached at a relative gap of {gap:.2g}"
-        return Verdict(gap, False, reason) if stop else None
+        return Stop(gap, False, reason) if stop else None
 
     def _surely_open(self, factors: Factors, residual: Data) -> bool:
-        """Whether the gap is above the tolerance by ||R||_2 >= ||R V||_2 alone, which is cheap."""
+        """Whether the cheap bound ||R||_2 >= ||R V||_2 alone shows a gap above the tolerance."""
         R = Completed(residual, no_factors(residual), self.workers)
         s = leading(R, 1, factors.V, np.random.default_rng(0), tolerance=_ROUGH_TOLERANCE).s
         bound = _gap(self.data, residual, factors, self.penalty, float(s[0]))
@@ -166,7 +169,7 @@ def _stationary(gap: float, iteration: int, limits: Limits) -> str:
 
 def zero_fit(data: Data, penalty: float, workers: Workers) -> Fit | None:
     """The fit Z = 0 if it is optimal, otherwise None."""
-    # A rough norm is a lower bound, and mostly says enough.
+    # A rough norm is a lower bound, and usually decides.
     if _norm(data, workers, _ROUGH_TOLERANCE) > penalty:
         return None
     largest = largest_penalty(data, workers)

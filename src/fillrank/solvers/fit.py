@@ -1,7 +1,7 @@
 """What the spectral solvers share: factors, fits, completed matrices, and paths of penalties.
 
-A path goes from the largest useful penalty downwards and measures the error on held-out entries. Each
-solution is the start of the next, so that a path costs little more than its last point.
+A path goes from the largest useful penalty downwards and measures the error on held-out entries.
+Each solution is the start of the next, so that a path costs little more than its last point.
 """
 
 import math
@@ -35,10 +35,10 @@ class Limits(NamedTuple):
 class Fit(NamedTuple):
     """A solution with its history and its certificate.
 
-    ``violation`` says how far the solution is from optimal, relative to the objective: a duality gap
-    where the problem is convex, the worst breach of the fixed-point conditions elsewhere. With
-    ``converged`` it is at most the tolerance that was asked for, or the rank limit keeps it open and
-    Z is stationary; ``reason`` says why the solver stopped.
+    ``violation`` measures how far the solution is from optimal, relative to the objective: the
+    duality gap if the problem is convex, otherwise the largest violation of the conditions for a
+    stationary point. With ``converged`` it is at most the tolerance, or the rank limit prevents
+    that and Z is stationary; ``reason`` is why the solver stopped.
     """
 
     factors: Factors
@@ -71,7 +71,7 @@ def sum_of_squares(data: Data) -> float:
 
 
 class Completed:
-    """W = P_Omega(X - Z) + Z, the matrix with its holes filled by Z: sparse plus low rank."""
+    """W = P_Omega(X - Z) + Z, the matrix with missing cells filled in by Z: sparse plus low rank."""
 
     def __init__(self, sparse: Data, factors: Factors, workers: Workers):
         self.sparse = sparse
@@ -80,7 +80,7 @@ class Completed:
         self.shape = sparse.shape
 
     def beyond(self, old: "Completed", weight: float) -> "Completed":
-        """W at Y = Z + weight (Z - Z_old), this one being at Z: its residual is that mixture too."""
+        """W at Y = Z + weight (Z - Z_old): its residual is the same combination of both residuals."""
         if weight == 0.0:
             return self
         a, b = 1.0 + weight, -weight
@@ -103,7 +103,7 @@ class Completed:
         return self._sparse_times(self.sparse.columns, block) + (V * s) @ (U.T @ block)
 
     def _sparse_times(self, entries: Entries, block: np.ndarray) -> np.ndarray:
-        # The kernels are compiled once for each memory order; of slices they would be slow, too.
+        # Kernels are compiled for each memory order, and would be slow on slices.
         return product(entries, np.ascontiguousarray(block), self._workers)
 
 
@@ -117,7 +117,7 @@ Solve = Callable[[float, Factors | None], Iterator[tuple[float, Fit]]]
 
 
 class PathPoint(NamedTuple):
-    """One point of a path: its setting, and what came of it."""
+    """One point of a path: its settings and results."""
 
     penalty: float
     beta: float
@@ -149,10 +149,10 @@ def root_mean_square(entries: Entries, factors: Factors, workers: Workers) -> fl
 def walk(
     train: Data, held_out: Entries, penalties: np.ndarray, solve: Solve, workers: Workers
 ) -> Iterator[tuple[PathPoint, Fit]]:
-    """Go down the penalties until the validation error keeps rising.
+    """Solve for descending penalties until the validation error rises repeatedly.
 
-    ``solve(penalty, start)`` yields (beta, fit) once per penalty, or once for each beta; the first
-    fit of a penalty is the start of the next penalty.
+    ``solve(penalty, start)`` yields (beta, fit): one for each penalty, or one for each beta. The
+    first fit of a penalty is the start for the next penalty.
     """
     start: Factors | None = None
     best, rises = math.inf, 0

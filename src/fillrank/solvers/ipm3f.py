@@ -1,7 +1,8 @@
 r"""iPM3F (Xu, Zhu and Zhang, NIPS 2012): max-margin factorisation that learns its number of features.
 
 Row i has binary features Z_i with the truncated stick-breaking prior of the Indian buffet process,
-column j a Gaussian factor V_j, and a row has thresholds that part the scores Z_i . V_j into levels:
+column j a Gaussian factor V_j, and each row has thresholds that divide the scores Z_i . V_j into
+levels:
 
 .. math::
 
@@ -10,8 +11,8 @@ column j a Gaussian factor V_j, and a row has thresholds that part the scores Z_
     \theta_{ir} \sim N(\rho_r, \varsigma^2).
 
 Maximum entropy discrimination with q = prod Beta(nu_k; g_k) prod Bernoulli(Z_ik; psi_ik)
-prod N(V_j; Lam_j, sigma^2 I) and theta at a point minimises KL(q || prior) plus hinges of the expected
-scores psi_i . Lam_j. Up to constants that is
+prod N(V_j; Lam_j, sigma^2 I) and theta at a point minimises KL(q || prior) plus hinges of the
+expected scores psi_i . Lam_j. Up to constants that is
 
 .. math::
 
@@ -30,7 +31,7 @@ inequality with weights q_ky over the first stick y <= k that breaks,
     t_y = E \log (1 - \nu_y) \textstyle\prod_{l < y} \nu_l, \qquad
     L_k = \max_q \sum_{y \le k} q_{ky} (t_y - \log q_{ky}) = \log \sum_{y \le k} e^{t_y}.
 
-The four blocks Lam, psi, g and theta are minimised in turn, and none of them raises the objective.
+The four blocks Lam, psi, g and theta are minimised in turn; no step increases the objective.
 """
 
 from typing import NamedTuple
@@ -53,18 +54,20 @@ from fillrank.solvers.fit import Limits
 from fillrank.solvers.margin import MarginFit
 from fillrank.table.entries import Entries
 
-# So many iterations in a row must lower the objective by less than the tolerance.
+# Converged after so many consecutive iterations that lower the objective by less than the
+# tolerance.
 CALM = 10
-# g and q are exchanged until g moves by less than this share, or so many times: they converge slowly,
-# but go on from there in the next iteration.
+# g and q are updated in turn until g changes by less than this share, or so many times. They
+# converge slowly, but the next iteration continues from there.
 _SMALLEST_STICK_MOVE = 1e-6
 _MOST_STICK_ROUNDS = 100
-# Rounds of features and thresholds for a new row. A fixed number: a row must not depend on the others.
+# Updates of features and thresholds of a new row: a fixed number, so that rows do not depend on
+# each other.
 _NEW_ROW_ROUNDS = 20
 
 
 class Hyper(NamedTuple):
-    """What is chosen before: weight C and margin ell of the hinges, alpha, sigma, sd of thresholds."""
+    """Settings: weight C and margin ell of the hinges, alpha, sigma, sd of thresholds."""
 
     C: float
     ell: float
@@ -84,7 +87,7 @@ class State(NamedTuple):
 
 
 class Sticks(NamedTuple):
-    """What the objective needs of g: e_k, L_k, and the weights q_ky (K, K) at which L_k is taken."""
+    """Functions of g in the objective: e_k, L_k, and the weights q_ky (K, K) that maximise L_k."""
 
     e: np.ndarray
     L: np.ndarray
@@ -92,7 +95,7 @@ class Sticks(NamedTuple):
 
 
 def usual_hyper(C: float) -> Hyper:
-    """The authors' settings, with the C that data must choose."""
+    """The authors' settings, with a C chosen by the data."""
     ell = 9.0
     return Hyper(C, ell, alpha=3.0, sigma=1.0, threshold_sd=1.5 * ell)
 
@@ -106,7 +109,7 @@ def threshold_means(n_levels: int, ell: float) -> np.ndarray:
 def first_state(
     data: Data, n_levels: int, n_features: int, hyper: Hyper, rng: np.random.Generator
 ) -> State:
-    """Random features and factors; thresholds and sticks as in their priors."""
+    """Random features and factors; thresholds and sticks at their priors."""
     m, n = data.shape
     return State(
         psi=rng.random((m, n_features)),
@@ -134,7 +137,7 @@ def sticks_of(g: np.ndarray) -> Sticks:
     e = np.cumsum(log_nu)
     t = log_rest + e - log_nu
     L = np.logaddexp.accumulate(t)
-    # Above the diagonal, t_y - L_k may overflow before it is cut off.
+    # Above the diagonal t_y - L_k may overflow, so exp takes only the lower triangle.
     q = np.exp(np.tril(t - L[:, None]))
     return Sticks(e, L, np.tril(q))
 
@@ -191,7 +194,7 @@ def update_factors(state: State, data: Data, hyper: Hyper, workers: Workers) -> 
 
 
 def update_features(state: State, rows: Entries, hyper: Hyper, workers: Workers) -> State:
-    """psi_ik of each row, one k after the other, each exactly."""
+    """psi_ik of each row, one k at a time, each exactly."""
     state = state._replace(psi=state.psi.copy())
     scorer, hinges = scorer_of(state), _hinges(hyper)
     sticks = sticks_of(state.g)
@@ -201,7 +204,7 @@ def update_features(state: State, rows: Entries, hyper: Hyper, workers: Workers)
 
 
 def update_sticks(state: State, hyper: Hyper) -> State:
-    """g and q by turns, each exact given the other: counts of features, and of where sticks broke."""
+    """g and q in turn, each exact given the other: counts of features, and of where sticks broke."""
     n1 = state.psi.sum(axis=0)
     n0 = state.psi.shape[0] - n1
     from_k = np.cumsum(n1[::-1])[::-1]
@@ -233,8 +236,8 @@ def iteration(state: State, data: Data, hyper: Hyper, workers: Workers) -> State
     return update_thresholds(state, data.rows, hyper, workers)
 
 
-def _verdict(objectives: list[float], limits: Limits) -> tuple[float, bool, str] | None:
-    """(violation, converged, reason) when it is time to stop. The first objective is the start's."""
+def _check_convergence(objectives: list[float], limits: Limits) -> tuple[float, bool, str] | None:
+    """(violation, converged, reason) if the solver stops. The first objective is that of the start."""
     decreases = -np.diff(objectives) / np.abs(objectives[:-1])
     violation = float(decreases[-CALM:].max())
     if decreases.size >= CALM and violation < limits.tolerance:
@@ -255,31 +258,32 @@ def ipm3f(
     data : Data
         With numbers of levels, 1 to L, as values.
     limits : Limits
-        The fit has converged when ``CALM`` iterations in a row have each lowered the objective by a
-        share below ``tolerance``. The start has ``max_rank`` features already.
+        The fit has converged when ``CALM`` consecutive iterations have each lowered the objective
+        by a share below ``tolerance``. The number of features is that of the start.
     start : State
-        From ``first_state``, or the solution at a C nearby.
+        From ``first_state``, or the solution at a similar C.
 
     Returns
     -------
     fit : MarginFit
-        ``violation`` is the largest relative decrease of the objective in the last ``CALM`` iterations.
+        ``violation`` is the largest relative decrease of the objective in the last ``CALM``
+        iterations.
     state : State
     """
     state = start
     objectives = [objective(state, data, hyper, workers)]
-    verdict = None
-    while verdict is None:
+    stop = None
+    while stop is None:
         state = iteration(state, data, hyper, workers)
         objectives.append(objective(state, data, hyper, workers))
-        verdict = _verdict(objectives, limits)
-    return MarginFit(scorer_of(state), tuple(objectives[1:]), *verdict), state
+        stop = _check_convergence(objectives, limits)
+    return MarginFit(scorer_of(state), tuple(objectives[1:]), *stop), state
 
 
 def fit_rows(entries: Entries, state: State, hyper: Hyper, workers: Workers) -> Scorer:
-    """A scorer for new rows, whose entries are in the columns of a solution: Lam and g are held.
+    """A scorer for new rows, whose entries are in the columns of a solution: Lam and g are fixed.
 
-    A row without entries has the features and thresholds that are likeliest by themselves.
+    A row without entries has the most probable features and thresholds under the prior.
     """
     m = entries.pointers.size - 1
     sticks = sticks_of(state.g)

@@ -5,13 +5,13 @@ r"""Fast maximum-margin matrix factorisation (Rennie and Srebro 2005), for ratin
 
 with the smooth hinge h and T^r_ij = +1 if r >= y_ij, else -1 (``kernels/ordinal.py``). The
 thresholds theta_i1, ..., theta_i,L-1 of row i have no penalty; h is flat beyond the margin, so they
-stay finite even in a row that has one level only.
+are finite even in a row that has only one level.
 
-At the best U and V the penalty is lambda ||X||_* of the scores X = U V^T, and the problem is convex in
-(X, theta). With X = P diag(s) Q^T and G, minus the gradient of the loss in X, a stationary J is at its
-global minimum if the part of G that is orthogonal to P and Q has no singular value above lambda.
-Otherwise it is a saddle: L-BFGS (scipy's) stops there if components of U and V have died out, as at
-a larger penalty, and new ones from that part of G lead on.
+At the best U and V the penalty is lambda ||X||_* of the scores X = U V^T, and the problem is convex
+in (X, theta). With X = P diag(s) Q^T and G, minus the gradient of the loss in X, a stationary J is
+at its global minimum if the part of G that is orthogonal to P and Q has no singular value above
+lambda. Otherwise it is a saddle. L-BFGS (scipy's) stops there if components of U and V have become
+zero, as at a larger penalty; new components from that part of G lower J further.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -29,8 +29,15 @@ from fillrank.solvers.margin import MarginFit, with_new_components
 from fillrank.table.entries import Entries
 
 _FIRST_SD = 0.1
-# A new row is a small convex problem: it is solved well.
+# A new row is a small convex problem, which is solved accurately.
 _NEW_ROW = Limits(max_rank=1, max_iterations=500, tolerance=1e-6)
+
+
+# The path of penalties: shares of the largest penalty, in powers of ten, and the number of
+# penalties. The steps are an eighth of a decade, as in the papers of M3F and iPM3F.
+_DECADES, _POINTS = (-0.25, -2.25), 17
+# Accuracy of the thresholds at scores of 0, which the largest penalty needs.
+_THRESHOLDS = Limits(max_rank=1, max_iterations=200, tolerance=1e-4)
 
 
 def _first_thresholds(n_rows: int, n_levels: int) -> np.ndarray:
@@ -41,13 +48,13 @@ def _first_thresholds(n_rows: int, n_levels: int) -> np.ndarray:
 def first_scorer(
     shape: tuple[int, int], n_levels: int, rank: int, rng: np.random.Generator
 ) -> Scorer:
-    """Where to begin without a solution nearby: small random factors, thresholds one margin apart."""
+    """The start without a similar solution: small random factors, thresholds one margin apart."""
     U, V = (_FIRST_SD * rng.standard_normal((size, rank)) for size in shape)
     return Scorer(U, V, _first_thresholds(shape[0], n_levels))
 
 
 class _Problem(Protocol):
-    """A smooth function of one vector, that holds the free part of a scorer."""
+    """A smooth function of one vector, which contains the free parameters of a scorer."""
 
     def scorer(self, x: np.ndarray) -> Scorer: ...
 
@@ -77,7 +84,7 @@ class _Factorisation(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """J of U and theta, with V held: convex, and a sum over rows."""
+    """J of U and theta, with V fixed: convex, and a sum over rows."""
 
     entries: Entries
     right: np.ndarray
@@ -107,17 +114,17 @@ def _split(x: np.ndarray, shapes: tuple[tuple[int, int], ...]) -> list[np.ndarra
 
 
 def _steepest(entries: Entries, n_levels: int) -> float:
-    """The norm of the gradient in theta if all entries of a row pulled its thresholds one way.
+    """The norm of the gradient in theta if all entries of a row shifted its thresholds the same way.
 
-    The unit of ``violation``: it grows with the data as gradients do, and does not depend on where a
-    solver begins.
+    The unit of ``violation``: it grows with the data as gradients do, and does not depend on the
+    start.
     """
     n = np.diff(entries.pointers).astype(np.float64)
     return float(np.sqrt((n_levels - 1) * (n @ n))) or 1.0
 
 
 class _Descent:
-    """One run of L-BFGS; it keeps the last gradient's norm, which scipy does not show on the way."""
+    """One run of L-BFGS. It stores the norm of the last gradient, which scipy does not report."""
 
     def __init__(self, problem: _Problem, unit: float, tolerance: float):
         self.problem, self.unit, self.tolerance = problem, unit, tolerance
@@ -130,7 +137,7 @@ class _Descent:
         return value, gradient
 
     def after_iteration(self, intermediate_result: Any) -> None:
-        # The line search ends where it looked last, so that the last gradient is this iterate's.
+        # The line search ends at its last evaluation, so the last gradient belongs to this iterate.
         self.objectives.append(float(intermediate_result.fun))
         if self.violation <= self.tolerance:
             raise StopIteration
@@ -159,7 +166,7 @@ def _minimise(problem: _Problem, x: np.ndarray, unit: float, limits: Limits) -> 
             "gtol": 0.0,
         },
     )
-    # A start that is exactly stationary ends before its first iteration.
+    # A start that is exactly stationary ends before the first iteration.
     objectives = descent.objectives or [float(end.fun)]
     return _Found(end.x, objectives, float(np.linalg.norm(end.jac)) / unit)
 
@@ -186,9 +193,9 @@ def _is_empty(entries: Entries) -> np.ndarray:
 def _tidied(scorer: Scorer, empty: np.ndarray) -> Scorer:
     """Thresholds in order; rows without entries take the mean of the others, if there are any.
 
-    The order of two thresholds is left open where a row has no level between them. To exchange
-    theta_r > theta_r+1 changes no prediction, and of the losses only those of the level between them:
-    there both margins grow.
+    The order of two thresholds is not determined if a row has no level between them. Exchanging
+    theta_r > theta_r+1 changes no prediction, and only the losses of the level between them, whose
+    margins both grow.
     """
     thresholds = np.sort(scorer.thresholds, axis=1)
     if not empty.all():
@@ -208,20 +215,21 @@ def m3f(
     penalty : float
         lambda, above 0.
     limits : Limits
-        ``tolerance`` bounds the norm of J's gradient, relative to the norm that the gradient in theta
-        has if all entries of a row pull its thresholds one way, sqrt((L - 1) sum_i n_i^2). The rank is
-        that of the start. Where it does not bind, a fit that has converged is also no saddle.
+        ``tolerance`` bounds the norm of J's gradient, relative to the norm that the gradient in
+        theta has if all entries of a row shift its thresholds the same way, sqrt((L - 1) sum_i
+        n_i^2). The rank is that of the start. If the rank is not a constraint, a converged fit is
+        not a saddle.
     start : Scorer
-        ``first_scorer``, or the solution at a penalty nearby.
+        ``first_scorer``, or the solution at a similar penalty.
 
     Returns
     -------
     MarginFit
-        Its thresholds ascend in each row. Rows and columns without entries have factors 0, such rows
-        the mean thresholds of the others.
+        Its thresholds ascend in each row. Rows and columns without entries have factors 0, such
+        rows the mean thresholds of the others.
     """
     no_rows, no_columns = _is_empty(data.rows), _is_empty(data.columns)
-    # Where J has the penalty alone, the minimum is 0, and L-BFGS leaves a 0 there as it is.
+    # Where only the penalty depends on a factor, the minimum is 0, and L-BFGS does not change a 0.
     U = np.where(no_rows[:, None], 0.0, start.left)
     V = np.where(no_columns[:, None], 0.0, start.right)
     shapes = (U.shape, V.shape, start.thresholds.shape)
@@ -237,7 +245,7 @@ def m3f(
 def _descend(
     problem: _Factorisation, start: Scorer, unit: float, limits: Limits
 ) -> tuple[_Found, Scorer | None]:
-    """Descend from saddle to saddle. The second part leads on if the iterations end at one."""
+    """Descend from saddle to saddle: (result, where to continue if the iterations end at a saddle)."""
     objectives: list[float] = []
     grown: Scorer | None = start
     while grown is not None and len(objectives) < limits.max_iterations:
@@ -280,10 +288,10 @@ def _together(
 
 
 def fit_rows(entries: Entries, fitted: Scorer, penalty: float, workers: Workers) -> Scorer:
-    """Factors and thresholds of new rows, given V: their part of J at its minimum.
+    """Factors and thresholds of new rows, given V: the minimum of their terms of J.
 
-    Each row is solved by itself: it must not depend on which others come along. Rows without entries
-    have the factor 0 and the mean thresholds of the rows that were fitted.
+    Each row is solved separately, because it must not depend on the other new rows. Rows without
+    entries have the factor 0 and the mean thresholds of the fitted rows.
     """
     V, n_levels = fitted.right, fitted.thresholds.shape[1] + 1
     n_rows = entries.pointers.size - 1
@@ -298,27 +306,20 @@ def fit_rows(entries: Entries, fitted: Scorer, penalty: float, workers: Workers)
     return Scorer(U, V, thresholds)
 
 
-# Shares of the largest penalty, in powers of ten, and the number of penalties: steps of an eighth of a
-# decade, as the authors of both methods have them.
-_DECADES, _POINTS = (-0.25, -2.25), 17
-# The thresholds alone need not be better than that.
-_THRESHOLDS = Limits(max_rank=1, max_iterations=200, tolerance=1e-4)
-
-
 def largest_penalty(data: Data, n_levels: int, workers: Workers) -> float:
-    """||G||_2 of M3F at scores of 0 and the best thresholds: from this penalty on, that is optimal."""
+    """||G||_2 at scores of 0 and the best thresholds, which are optimal from this penalty on."""
     m, n = data.shape
     thresholds = best_thresholds(data.rows, n_levels, _THRESHOLDS, workers)
     G = slopes(data.rows, Scorer(np.zeros((m, 1)), np.zeros((n, 1)), thresholds), workers)
     size = float(np.linalg.norm(G.values))
-    if min(m, n) < 2 or size < 1e-9:  # svds takes neither
+    if min(m, n) < 2 or size < 1e-9:  # svds supports neither
         return size or 1.0
     matrix = csr_matrix((G.values, G.indices, G.pointers), shape=(m, n))
-    # A fixed start, so that the bits are the same every time; not of ones, which G may annihilate.
+    # A fixed start gives the same bits every time; G may map a vector of ones to zero.
     first = np.random.default_rng(0).standard_normal(min(m, n))
     return float(svds(matrix, k=1, v0=first, return_singular_vectors=False)[0])
 
 
 def penalty_path(data: Data, n_levels: int, workers: Workers) -> np.ndarray:
-    """The penalties to try, in falling order."""
+    """Penalties to try, in descending order."""
     return largest_penalty(data, n_levels, workers) * np.logspace(*_DECADES, _POINTS)

@@ -19,7 +19,7 @@ from fillrank.solvers.truncated_svd import leading
 class MarginFit(NamedTuple):
     """A solution, the objective after each iteration, and how far from stationary it is.
 
-    ``violation`` is relative; with ``converged`` it is below the tolerance that was asked for.
+    ``violation`` is relative; with ``converged`` it is below the tolerance.
     """
 
     scorer: Scorer
@@ -29,14 +29,15 @@ class MarginFit(NamedTuple):
     reason: str
 
 
-# A component that moves no score by more than this share of the margin has died out.
+# A component that changes no score by more than this share of the margin counts as zero.
 _SMALLEST_SCORE = 1e-2
-# By how much, as a share of lambda, a singular value of G must exceed it to make a new component. The
-# vectors only start a descent, and errors of the values are of second order in theirs.
+# A singular value of G must exceed lambda by this share of lambda to start a new component. The
+# vectors need not be accurate: they only start a descent, and errors of the values are of second
+# order in theirs.
 _NOTICEABLE, _ROUGH_TOLERANCE = 1e-2, 0.1
 
 
-class _Beyond:
+class _Remainder:
     """G without its part along the components of X: (I - P P^T) G (I - Q Q^T)."""
 
     def __init__(self, G: Data, factors: Factors, workers: Workers):
@@ -45,19 +46,19 @@ class _Beyond:
 
     def times(self, block: np.ndarray) -> np.ndarray:
         P, _, Q = self._factors
-        return _off(P, product(self._G.rows, _off(Q, block), self._workers))
+        return _project_out(P, product(self._G.rows, _project_out(Q, block), self._workers))
 
     def transposed_times(self, block: np.ndarray) -> np.ndarray:
         P, _, Q = self._factors
-        return _off(Q, product(self._G.columns, _off(P, block), self._workers))
+        return _project_out(Q, product(self._G.columns, _project_out(P, block), self._workers))
 
 
-def _off(basis: np.ndarray, block: np.ndarray) -> np.ndarray:
+def _project_out(basis: np.ndarray, block: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(block - basis @ (basis.T @ block))
 
 
 def components(U: np.ndarray, V: np.ndarray) -> Factors:
-    """The singular components of U V^T, without those that no score depends on noticeably."""
+    """The singular components of U V^T, without those that change no score noticeably."""
     (P, R), (Q, S) = np.linalg.qr(U), np.linalg.qr(V)
     A, s, Bt = np.linalg.svd(R @ S.T)
     P, Q = P @ A[:, : s.size], Q @ Bt[: s.size].T
@@ -68,23 +69,23 @@ def components(U: np.ndarray, V: np.ndarray) -> Factors:
 def with_new_components(
     data: Data, penalty: float, workers: Workers, scorer: Scorer
 ) -> Scorer | None:
-    """A scorer with a smaller J, its dead components replaced; None if there is no such.
+    """A scorer with a smaller J, its zero components replaced; None if J cannot be lowered so.
 
-    The loss is a sum of L - 1 hinges an entry, of curvature 1 at most. So components p_k q_k^T of G with
-    singular values lambda + delta_k lower J by sum_k delta_k^2 / (2 (L - 1)) or more if they are
-    added with weights delta_k / (L - 1).
+    The loss of an entry is a sum of L - 1 hinges, each of curvature 1 at most. So components p_k
+    q_k^T of G with singular values lambda + delta_k, added with weights delta_k / (L - 1), lower J
+    by sum_k delta_k^2 / (2 (L - 1)) or more.
     """
     alive = components(scorer.left, scorer.right)
     rank, n_hinges = scorer.left.shape[1], scorer.thresholds.shape[1]
-    room = min(rank, *data.shape) - alive.s.size
-    if room == 0:
+    n_free = min(rank, *data.shape) - alive.s.size
+    if n_free == 0:
         return None
     by_row = slopes(data.rows, scorer, workers)
     order = np.argsort(by_row.indices, kind="stable")
     G = Data(by_row, data.columns._replace(values=by_row.values[order]))
     least = (1.0 + _NOTICEABLE) * penalty
-    beyond, none = _Beyond(G, alive, workers), np.zeros((data.shape[1], 0))
-    p, s, q = leading(beyond, room, none, np.random.default_rng(0), tolerance=_ROUGH_TOLERANCE)
+    remainder, none = _Remainder(G, alive, workers), np.zeros((data.shape[1], 0))
+    p, s, q = leading(remainder, n_free, none, np.random.default_rng(0), tolerance=_ROUGH_TOLERANCE)
     new = s > least
     if not new.any():
         return None

@@ -1,13 +1,13 @@
 r"""SoftImpute (Mazumder, Hastie and Tibshirani 2010), accelerated.
 
-To minimise f(Z) = 1/2 ||P_Omega(X - Z)||_F^2 + lambda ||Z||_*, one iteration fills the holes with Y and
-shrinks the singular values,
+To minimise f(Z) = 1/2 ||P_Omega(X - Z)||_F^2 + lambda ||Z||_*, one iteration fills in the missing
+cells with Y and shrinks the singular values,
 
     Z <- S_lambda(P_Omega(X - Y) + Y),   S_lambda(W) = U diag((s_k - lambda)_+) V^T,
 
 at Y = Z_t + (t - 1) / (t + 2) (Z_t - Z_{t-1}) where that lowers f (Beck and Teboulle 2009), and at
-Y = Z_t with t begun again where it does not (O'Donoghue and Candes 2015). f never increases, and a small
-gap takes a half to a quarter of the iterations that Y = Z_t alone would take.
+Y = Z_t with t restarted where it does not (O'Donoghue and Candes 2015). f never increases, and a
+small gap takes a half to a quarter of the iterations of Y = Z_t alone.
 """
 
 from typing import NamedTuple
@@ -16,21 +16,22 @@ import numpy as np
 
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Data
-from fillrank.solvers.certificates import Judge, change, objective, relative_change, zero_fit
+from fillrank.solvers.certificates import StoppingRule, change, objective, relative_change, zero_fit
 from fillrank.solvers.fit import Completed, Factors, Fit, Limits, no_factors, residuals
 from fillrank.solvers.truncated_svd import leading
 
-# Singular values computed beyond the rank of Z: one below the penalty says that none is missing.
+# Singular values computed beyond the rank of Z: one below the penalty shows that none is missing.
 _SPARE = 5
-# Accuracy of the singular vectors: at first, and later as a share of how far Z has moved, within limits.
-# f falls at any accuracy, since the search for S_lambda(W) begins in the row space of Z.
+# Accuracy of the singular vectors: at first, and later as a share of how far Z has moved, within
+# limits. f decreases at any accuracy, since the search for S_lambda(W) starts in the row space of
+# Z.
 _FIRST_TOLERANCE = 1e-10
 _SHARE_OF_CHANGE = 0.1
 _SMALLEST_TOLERANCE, _LARGEST_TOLERANCE = 1e-13, 1e-3
 
 
 class _Problem(NamedTuple):
-    """What stays the same from step to step."""
+    """What does not change from step to step."""
 
     data: Data
     penalty: float
@@ -48,7 +49,7 @@ class _Point(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The next Z, and of W: right singular vectors to begin with next time, norm, excess of rank."""
+    """The next Z, and of W: right singular vectors for the next start, norm, excess of rank."""
 
     point: _Point
     right: np.ndarray
@@ -71,7 +72,7 @@ def _first_factors(problem: _Problem, start: Factors | None) -> Factors:
 def _shrunk(
     problem: _Problem, W: Completed, rank: int, right: np.ndarray, tolerance: float
 ) -> _Step:
-    """S_lambda(W) cut to the rank limit, from right singular vectors nearby."""
+    """S_lambda(W) cut to the rank limit, from approximate right singular vectors."""
     lam = problem.penalty
     most = min(problem.max_rank + _SPARE, *W.shape)
     k = min(rank + _SPARE, most)
@@ -98,15 +99,15 @@ def soft_impute(
     penalty : float
         lambda, 0 or more.
     limits : Limits
-        ``tolerance`` bounds the duality gap as a share of f(Z). Where ``max_rank`` keeps it open, it
+        ``tolerance`` bounds the duality gap as a share of f(Z). If ``max_rank`` prevents that, it
         bounds the relative change of Z in one iteration instead.
     start : Factors, optional
-        Where to begin, e.g. the solution at a penalty nearby; Z = 0 without.
+        For example the solution at a similar penalty; the default is Z = 0.
     """
     zero = zero_fit(data, penalty, workers)
     if zero is not None:
         return zero
-    judge = Judge(data, penalty, limits, workers)
+    rule = StoppingRule(data, penalty, limits, workers)
     problem = _Problem(data, penalty, limits.max_rank, workers, np.random.default_rng(0))
     new = old = _point(problem, _first_factors(problem, start))
     right, tolerance, t = new.factors.V, _FIRST_TOLERANCE, 1
@@ -125,10 +126,8 @@ def soft_impute(
         moved = change(old.factors, new.factors)
         share = _SHARE_OF_CHANGE * moved / step.norm
         tolerance = min(max(share, _SMALLEST_TOLERANCE), _LARGEST_TOLERANCE)
-        if judge.is_due(len(objectives)):
+        if rule.is_due(len(objectives)):
             last = relative_change(old.factors, new.factors)
-            verdict = judge.verdict(
-                new.factors, new.residual, len(objectives), last, step.at_rank_limit
-            )
-            if verdict is not None:
-                return Fit(new.factors, tuple(objectives), *verdict)
+            stop = rule.check(new.factors, new.residual, len(objectives), last, step.at_rank_limit)
+            if stop is not None:
+                return Fit(new.factors, tuple(objectives), *stop)

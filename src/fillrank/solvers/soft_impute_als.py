@@ -2,13 +2,13 @@ r"""SoftImpute-ALS (Hastie, Mazumder, Lee and Zadeh 2015): SoftImpute by alterna
 
     min over A (m, r), B (n, r):  1/2 ||P_Omega(X - A B^T)||_F^2 + lambda/2 (||A||_F^2 + ||B||_F^2)
 
-has SoftImpute's minimum if r is at least the rank of its solution. The state is A = U D, B = V D with
-orthonormal U, V. The ridge regression of the filled X* = P_Omega(X - Z) + Z on A gives
+has SoftImpute's minimum if r is at least the rank of its solution. The state is A = U D, B = V D
+with orthonormal U, V. The ridge regression of the filled X* = P_Omega(X - Z) + Z on A gives
 
     B D = X*^T U D^2 (D^2 + lambda)^{-1},   X*^T U = V D^2 + P_Omega(X - Z)^T U,
 
-and an SVD of it the next V, D^2 and rotation of U; then the same with the sides exchanged. Each half
-step lowers the objective, which is f(Z) since A and B are balanced.
+and an SVD of it the next V, D^2 and rotation of U; then the same with the sides exchanged. Each
+half step lowers the objective, which is f(Z) since A and B are balanced.
 """
 
 from typing import NamedTuple
@@ -18,17 +18,17 @@ import numpy as np
 from fillrank.kernels.products import product, residual
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Data
-from fillrank.solvers.certificates import Judge, objective, relative_change, zero_fit
+from fillrank.solvers.certificates import StoppingRule, objective, relative_change, zero_fit
 from fillrank.solvers.fit import Factors, Fit, Limits, no_factors, residuals
 from fillrank.table.entries import Entries
 
-# D^2 of directions that a start lacks, in units of lambda. From Z = 0 the first step shrinks by half;
-# from a solution nearby it should not go far from where it was.
+# D^2 of directions that a start lacks, in units of lambda. From Z = 0 the first step shrinks by
+# half; from the solution of a similar problem it should remain near its start.
 _COLD, _WARM = 1.0, 1e-2
 
 
 class _Side(NamedTuple):
-    """Z seen from its rows or columns: own (U or V), D^2, other; with P_Omega(X - Z) gathered there."""
+    """Z by its rows or columns: own (U or V), D^2, other; with P_Omega(X - Z) by the same side."""
 
     own: np.ndarray
     D2: np.ndarray
@@ -62,7 +62,7 @@ def _shrink(D2: np.ndarray, penalty: float) -> np.ndarray:
 
 
 def _half_step(side: _Side, penalty: float, workers: Workers) -> Factors:
-    """Own, D^2 and other after the ridge regression of this side. D^2 in the shrinkage is the old."""
+    """Own, D^2 and other after the ridge regression of this side, with the old D^2 in the shrinkage."""
     M = _filled_times(side, workers)
     M *= _shrink(side.D2, penalty)
     own, D2, Q = _thin_svd(M)
@@ -70,7 +70,7 @@ def _half_step(side: _Side, penalty: float, workers: Workers) -> Factors:
 
 
 def _iteration(data: Data, columns: _Side, penalty: float, workers: Workers) -> _Side:
-    """Both half steps; from the columns' view of Z to the next one's."""
+    """Both half steps: from one Z by its columns to the next."""
     V, D2, U = _half_step(columns, penalty, workers)
     U, D2, V = _half_step(_side(data.rows, U, D2, V, workers), penalty, workers)
     return _side(data.columns, V, D2, U, workers)
@@ -85,10 +85,10 @@ def _final(data: Data, columns: _Side, penalty: float, workers: Workers) -> Fact
 
 
 def _first(data: Data, penalty: float, rank: int, start: Factors | None, workers: Workers) -> _Side:
-    """The start filled up to the rank: random directions in U, zeros in V, so that Z is the start.
+    """The start extended to the rank: random directions in U, zeros in V, so that Z is the start.
 
-    A direction with D = 0 would stay dead; the new ones begin with a share of lambda, since a constant
-    would depend on the data's unit.
+    A direction with D = 0 would remain zero. The new ones start at a share of lambda, because a
+    constant would depend on the data's unit.
     """
     U, s, V = no_factors(data) if start is None else start
     q = min(s.size, rank)
@@ -122,28 +122,28 @@ def soft_impute_als(
     penalty : float
         lambda, 0 or more.
     limits : Limits
-        ``tolerance`` bounds the duality gap as a share of f(Z). Where ``max_rank`` keeps it open, it
+        ``tolerance`` bounds the duality gap as a share of f(Z). If ``max_rank`` prevents that, it
         bounds the relative change of Z in one iteration instead.
     start : Factors, optional
-        Where to begin, e.g. the solution at a penalty nearby; Z = 0 without.
+        For example the solution at a similar penalty; the default is Z = 0.
     """
     zero = zero_fit(data, penalty, workers)
     if zero is not None:
         return zero
-    judge = Judge(data, penalty, limits, workers)
+    rule = StoppingRule(data, penalty, limits, workers)
     rank = min(limits.max_rank, *data.shape)
     new = _first(data, penalty, rank, start, workers)
     objectives: list[float] = []
     while True:
         old, new = new, _iteration(data, new, penalty, workers)
         objectives.append(_objective(new, penalty))
-        if judge.is_due(len(objectives)):
+        if rule.is_due(len(objectives)):
             final = _final(data, new, penalty, workers)
             R = residuals(data, final, workers)
             at_limit = final.s.size == rank < min(data.shape)
             last = relative_change(_factors(old), _factors(new))
-            verdict = judge.verdict(final, R, len(objectives), last, at_limit)
-            if verdict is not None:
+            stop = rule.check(final, R, len(objectives), last, at_limit)
+            if stop is not None:
                 # The final step belongs to the last iteration.
                 objectives[-1] = objective(R, final, penalty)
-                return Fit(final, tuple(objectives), *verdict)
+                return Fit(final, tuple(objectives), *stop)

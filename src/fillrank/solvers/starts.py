@@ -1,13 +1,13 @@
 r"""Where chains start: effects by shrunken means, then the factors that stand above the noise.
 
-The factors of the spectral start come from a few steps of SoftImpute (Mazumder, Hastie and Tibshirani
-2010) at the universal threshold lambda = sigma (sqrt(m p) + sqrt(n p)), with p the share of observed
-entries: the largest singular value of noise of variance sigma^2 on a random mask. Each step estimates
-sigma again from the residual. Singular values above lambda are retained, shrunk by a little less than
-lambda.
+The factors of the spectral start come from a few steps of SoftImpute (Mazumder, Hastie and
+Tibshirani 2010) at the universal threshold lambda = sigma (sqrt(m p) + sqrt(n p)), with p the share
+of observed entries: the largest singular value of noise of variance sigma^2 on a random mask. Each
+step estimates sigma again from the residual. Singular values above lambda are retained, shrunk by a
+little less than lambda.
 
-The other starts are a solver's solution, as the paper's conclusion suggests, at the same threshold and
-from the same factors, so that there is nothing to choose; and random factors.
+The other starts are a solver's solution, as the paper's conclusion suggests, at the same threshold
+and from the same factors, so that there is nothing to choose; and random factors.
 """
 
 import math
@@ -27,31 +27,32 @@ from fillrank.table.entries import Entries
 
 _Effects = tuple[np.ndarray, np.ndarray]
 
-# Iterations towards the leading subspace of the entries, from a random one; then steps of SoftImpute,
-# fewer if the singular values, shrunken and as they are, no longer change by more than a share of
-# themselves. Tables without holes take 3 to 5 steps; with most entries missing, 15 are far from the end,
-# but near enough for a chain.
+# Subspace iterations from a random subspace; then steps of SoftImpute, fewer if the singular
+# values, before and after shrinkage, change by less than a share of themselves. Complete tables
+# take 3 to 5 steps. With most entries missing, 15 steps do not converge, but are accurate enough
+# for a chain.
 _FIRST_STEPS, _STEPS = 3, 15
-_SETTLED = 1e-5
-# The share of lambda by which singular values are shrunk, and how many more of them are computed than
-# kept, so that the subspace iteration is accurate for those.
+_CONVERGED = 1e-5
+# The share of lambda by which singular values are shrunk, and how many more of them are computed
+# than used, so that the subspace iteration is accurate for those.
 _SHRINK = 0.9
 _SPARE = 10
 _USUAL_RANK = 30
-# A start can fit all entries and still be wrong about the missing ones. From this share of the variance
-# that effects leave, sigma^2 comes down by itself; from less the factors would be held where they are.
+# A start can fit all entries and still be wrong about the missing ones. sigma^2 starts at no less
+# than this share of the variance without effects: from there it decreases where it should, while a
+# smaller value would fix the factors where they are.
 _SMALLEST_FIRST_NOISE = 1e-2
-# The noise variance at a random start, as a share of the data's: with all of it the chain would take
-# the signal for noise and stay at Z = 0.
+# The noise variance of a random start, as a share of the data's. With the full variance the chain
+# would treat the signal as noise and remain at Z = 0.
 _RANDOM_NOISE = 0.24
 # Steps of EM for the effects, and bounds of their variances.
 _EFFECT_STEPS = 10
 _FIRST_VARIANCE = 0.1
 _SMALLEST_VARIANCE = 1e-6
 _ALONE = Workers(1)
-# A start need not be exact.
+# Limits of the solvers: a start need not be exact.
 _ITERATIONS, _TOLERANCE = 50, 1e-3
-# HASI's beta, as a share of the largest singular value: factors well below it are shrunk hardest.
+# HASI's beta, as a share of the largest singular value: factors well below it are shrunk most.
 _BETA = 0.1
 
 
@@ -67,14 +68,15 @@ def _effect_sums(
 
 
 def shrunken_means(
-    n: np.ndarray, sums: np.ndarray, noise: float, law: Effect
+    n: np.ndarray, sums: np.ndarray, noise: float, prior: Effect
 ) -> tuple[np.ndarray, Effect]:
-    """The effects of rows with n values N(effect, noise) that add up to ``sums``, and the law again.
+    """The effects of rows with n values N(effect, noise) that add up to ``sums``, and their new prior.
 
-    One step of EM for effects N(law): their posterior means, then the mean and variance that they imply.
+    One step of EM for effects ~ N(prior): their posterior means, then the mean and variance of the
+    prior.
     """
-    variance = 1.0 / (n / noise + 1.0 / law.variance)
-    effects = variance * (sums / noise + law.mean / law.variance)
+    variance = 1.0 / (n / noise + 1.0 / prior.variance)
+    effects = variance * (sums / noise + prior.mean / prior.variance)
     mean = float(effects.mean())
     spread = float(np.mean((effects - mean) ** 2 + variance))
     return effects, Effect(mean, max(spread, _SMALLEST_VARIANCE))
@@ -83,19 +85,19 @@ def shrunken_means(
 def start_effects(
     data: Data | RemoteData, options: Options, workers: Workers = _ALONE
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[Effect, Effect]]:
-    """Effects of both sides by alternating ``shrunken_means``; zeros where a side has none."""
+    """Effects of both sides by alternating ``shrunken_means``; zeros for a side without effects."""
     sides = (data.rows, data.columns)
     has = (options.row_effects, options.column_effects)
     effects = [np.zeros(size) for size in data.shape]
-    laws = [Effect(0.0, _FIRST_VARIANCE), Effect(0.0, _FIRST_VARIANCE)]
+    priors = [Effect(0.0, _FIRST_VARIANCE), Effect(0.0, _FIRST_VARIANCE)]
     for _ in range(_EFFECT_STEPS if any(has) else 0):
         for a, b in ((1, 0), (0, 1)):
             if not has[a]:
                 continue
             sums, square = _effect_sums(sides[a], effects[a], effects[b], workers)
             noise = max(square / data.n_entries, _SMALLEST_VARIANCE)
-            effects[a], laws[a] = shrunken_means(data.counts[a], sums, noise, laws[a])
-    return (effects[0], effects[1]), (laws[0], laws[1])
+            effects[a], priors[a] = shrunken_means(data.counts[a], sums, noise, priors[a])
+    return (effects[0], effects[1]), (priors[0], priors[1])
 
 
 def subtract_effects(data: Data, effects: tuple[np.ndarray, np.ndarray]) -> Data:
@@ -110,11 +112,12 @@ def subtract_effects(data: Data, effects: tuple[np.ndarray, np.ndarray]) -> Data
 
 
 def _noise_variance(fitted: Fitted, squares: np.ndarray, n_entries: int) -> float:
-    """The noise that a fit leaves, from the sums of its squared residuals, shrunken and as it is.
+    """The noise variance, from the sums of squared residuals of the fit with and without shrinkage.
 
-    The residual of the shrunken fit still holds part of the signal. Where the entries far outnumber
-    the q (m + n - q) parameters of the fit, the one that is not shrunk gives the noise without that
-    part. The smaller of the two is taken: a component too many dies, one too few is slow to be born.
+    The residual of the shrunken fit still contains a part of the signal. If there are many more
+    entries than the q (m + n - q) parameters of the fit, the fit without shrinkage gives the noise
+    without that part. The result is the smaller of both: a chain removes a component too many
+    faster than it finds one too few.
     """
     (m, width), n = fitted.left.shape, fitted.right.shape[0]
     q = width - 2
@@ -128,7 +131,7 @@ def _beside_effects(
 ) -> Fitted:
     """U diag(s) V^T and U diag(w) V^T, each with the effects as two more factors.
 
-    U and V come with two columns more, which these take.
+    The last two columns of U and V are reserved for them.
     """
     U[:, -2], U[:, -1] = effects[0], 1.0
     V[:, -2], V[:, -1] = 1.0, effects[1]
@@ -161,8 +164,8 @@ def _step(
 ) -> tuple[Fitted, np.ndarray]:
     """The next fit, and the next Q: one iteration for the leading right singular vectors of W.
 
-    It takes one pass over the entries, which also has the residuals of the fit before: from them comes
-    the noise that the threshold is made of.
+    One pass over the entries also gives the residuals of the fit before, and so the noise variance
+    for the threshold.
     """
     (m, k), n = (before.left.shape[0], Q.shape[1]), Q.shape[0]
     Y, back, squares = _completed_products(entries, before, Q, workers)
@@ -170,19 +173,19 @@ def _step(
     threshold = math.sqrt(noise) * noise_edge((m, n), entries.n_entries)
     _, w, Vt = np.linalg.svd(triangle(Y, workers=workers))
     q = min(int(np.sum(w > threshold)), max_rank)
-    turn = np.zeros((k, q + 2), dtype=Q.dtype)  # the last two columns are the effects' places
-    turn[:, :q] = Vt[:q].T
-    V = Q @ turn
-    turn[:, :q] /= w[:q]
-    fitted = _beside_effects(Y @ turn, w[:q], w[:q] - _SHRINK * threshold, V, effects)
+    rotation = np.zeros((k, q + 2), dtype=Q.dtype)  # the last two columns are for the effects
+    rotation[:, :q] = Vt[:q].T
+    V = Q @ rotation
+    rotation[:, :q] /= w[:q]
+    fitted = _beside_effects(Y @ rotation, w[:q], w[:q] - _SHRINK * threshold, V, effects)
     Q = back @ Vt.T.astype(Q.dtype)
     orthonormalise(Q, workers)
     return fitted, Q
 
 
-def _has_settled(fitted: Fitted, before: Fitted) -> bool:
+def _has_converged(fitted: Fitted, before: Fitted) -> bool:
     new, old = fitted.scales, before.scales
-    return new.shape == old.shape and np.allclose(new, old, rtol=_SETTLED, atol=0.0)
+    return new.shape == old.shape and np.allclose(new, old, rtol=_CONVERGED, atol=0.0)
 
 
 def _soft_impute(
@@ -192,7 +195,7 @@ def _soft_impute(
     workers: Workers,
     rng: np.random.Generator,
 ) -> tuple[Fitted, float]:
-    """The fit after the steps described at the top, and its noise variance."""
+    """The fit after the steps of the module's docstring, and its noise variance."""
     (m, n), dtype = (effects[0].size, effects[1].size), entries.dtype
     nothing = np.zeros(0)
     fitted = _beside_effects(
@@ -205,7 +208,7 @@ def _soft_impute(
     for _ in range(_STEPS):
         before = fitted
         fitted, Q = _step(entries, before, Q, max_rank, effects, workers)
-        if _has_settled(fitted, before):
+        if _has_converged(fitted, before):
             break
     _, _, squares = _completed_products(entries, fitted, Q[:, :0], workers)
     return fitted, _noise_variance(fitted, squares, entries.n_entries)
@@ -218,7 +221,7 @@ def _tall_soft_impute(
     workers: Workers,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """(U, s, V, noise variance) by SoftImpute on the table or its transpose, on the taller one."""
+    """(U, s, V, noise variance) by SoftImpute on the table or its transpose, whichever is taller."""
     m, n = data.shape
     is_tall = m >= n
     entries = data.rows if is_tall else data.columns
@@ -239,13 +242,13 @@ def spectral_start(
     workers: Workers,
     rng: np.random.Generator,
 ) -> Start:
-    """Estimate effects and factors. With ``max_rank=None``, 30 components or 10 more than are clear.
+    """Estimate effects and factors.
 
-    30 leaves room for the many weak factors of ratings; a table with more than 20 factors that stand
-    clear of the noise gets more.
+    With ``max_rank=None`` there are 30 components, enough for the many weak factors of ratings, or
+    10 more than the number of factors above the detection level.
     """
     m, n = data.shape
-    effects, laws = start_effects(data, options, workers)
+    effects, priors = start_effects(data, options, workers)
     most = max_rank or largest_rank((m, n), data.n_entries)
     rank = min(max_rank or _USUAL_RANK, most, m, n)
     while True:
@@ -258,7 +261,7 @@ def spectral_start(
         rank = min(max(_USUAL_RANK, clear + _SPARE), most)
     _, square = _effect_sums(data.rows, *effects, workers)
     noise = max(noise, _SMALLEST_FIRST_NOISE * square / data.n_entries)
-    return Start(*effects, *laws, U[:, :rank], s[:rank], V[:, :rank], noise, max_rank or rank)
+    return Start(*effects, *priors, U[:, :rank], s[:rank], V[:, :rank], noise, max_rank or rank)
 
 
 def random_start(
@@ -268,17 +271,17 @@ def random_start(
     workers: Workers,
     rng: np.random.Generator,
 ) -> Start:
-    """Random factors at the edge of the noise: no help from the data, for comparison."""
+    """Random factors at the edge of the noise, without using the data, for comparison."""
     m, n = data.shape
     r = max_rank or min(_USUAL_RANK, largest_rank((m, n), data.n_entries))
     U, V = rng.uniform(-1, 1, (m, r)), rng.uniform(-1, 1, (n, r))
     s = np.full(r, noise_edge((m, n), data.n_entries))
-    law = Effect(0.0, 0.1)
+    prior = Effect(0.0, 0.1)
     return Start(
         np.zeros(m),
         np.zeros(n),
-        law,
-        law,
+        prior,
+        prior,
         U / np.linalg.norm(U, axis=0),
         s,
         V / np.linalg.norm(V, axis=0),
@@ -290,7 +293,7 @@ def random_start(
 def soft_impute_start(
     data: Data, max_rank: int | None, options: Options, workers: Workers, rng: np.random.Generator
 ) -> Start:
-    """Begin at SoftImpute's solution."""
+    """Start at the solution of SoftImpute."""
     guess = spectral_start(data, max_rank, options, workers, rng)
     return _at(guess, _solve(guess, data, workers))
 
@@ -298,7 +301,7 @@ def soft_impute_start(
 def hasi_start(
     data: Data, max_rank: int | None, options: Options, workers: Workers, rng: np.random.Generator
 ) -> Start:
-    """Begin at HASI's solution, which shrinks large singular values less."""
+    """Start at the solution of HASI, which shrinks large singular values less."""
     guess = soft_impute_start(data, max_rank, options, workers, rng)
     return _at(guess, _solve(guess, data, workers, adaptive=True))
 
