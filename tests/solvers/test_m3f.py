@@ -523,7 +523,7 @@ def test_planted_bugs_in_the_solver_are_caught(monkeypatch, check, name, old, ne
 @pytest.mark.parametrize(
     ("check", "name", "old", "new"),
     [
-        (check_that_saddles_are_left, "with_new_components", "room == 0", "room >= 0"),
+        (check_that_saddles_are_left, "with_new_components", "n_free == 0", "n_free >= 0"),
         (check_new_components, "with_new_components", "(s[new] - penalty) /", "s[new] *"),
         (check_new_components, "with_new_components", "* weights\n    V", "* -weights\n    V"),
         (
