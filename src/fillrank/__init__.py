@@ -1,11 +1,11 @@
 """Fill in the missing entries of a matrix, with honest uncertainty and no tuning."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from fillrank.version import __version__
+# Nothing is imported here: the command sets up its handling of signals after this module.
+TYPE_CHECKING = False  # as type checkers know it from typing, which takes long to import
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from fillrank.errors import (
         CacheWarning,
         CheckpointWarning,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fillrank.report.html import write_report
     from fillrank.table.observations import Observations
     from fillrank.table.synthetic import synthetic
+    from fillrank.version import __version__
 
 __all__ = [
     "BPMF",
@@ -87,10 +88,13 @@ _HOMES = {
     "synthetic": "fillrank.table.synthetic",
     "write_parquet": "fillrank.io.parquet_writer",
     "write_report": "fillrank.report.html",
+    "__version__": "fillrank.version",
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
     if name in _MODULES:
         value = import_module(_MODULES[name])
     elif name in _HOMES:

@@ -7,7 +7,6 @@ to drop the exception, as in a callback of the compiler, it is raised again a li
 """
 
 import _thread
-import os
 import signal
 import sys
 import threading
@@ -19,12 +18,6 @@ from fillrank.cli.exits import TERMINATED
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PAUSE = 0.02  # seconds until a signal that came at a bad moment is sent again
-
-
-def end_at_once() -> None:
-    """From here on, have a signal end the process without a word."""
-    for number in SIGNALS:
-        _handle(number, lambda number, frame: os._exit(128 + number))
 
 
 def _handle(number: int, handler: Any) -> Any:
