@@ -12,7 +12,7 @@ import numpy as np
 from fillrank.storage import array_file
 from fillrank.storage.array_file import Content
 from fuzz.mutations import INTEGERS, mutated
-from helpers.forged_files import altered, at, other_arrays, places, without
+from helpers.forged_files import altered, at, other_arrays, paths, without
 
 _NUMBERS_OF_CHANGES = (1, 1, 1, 2, 3)
 _NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-30, 1e10, 1e20, 1e38, -1e38, 1e154, 1e308)
@@ -78,14 +78,14 @@ def _saved(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> bytes:
 
 def _other_about(rng: random.Random, about: dict[str, Any]) -> dict[str, Any]:
     """Change or remove one item of the JSON document."""
-    path = rng.choice([*places(about, all_items=True)][1:] or [()])
+    path = rng.choice([*paths(about, all_items=True)][1:] or [()])
     if not path:
         return about
     found, action = at(about, path), rng.randrange(8)
     if action == 0:
         return dict(without(about, path))
     if action == 1:
-        return dict(altered(about, path, at(about, rng.choice([*places(about)]))))
+        return dict(altered(about, path, at(about, rng.choice([*paths(about)]))))
     if action == 2 and isinstance(found, dict):
         return dict(altered(about, path, found | {rng.choice(_TEXTS): rng.choice(_STRANGE)}))
     if action == 3 and isinstance(found, list):

@@ -1,4 +1,4 @@
-"""Model files altered by someone who knows how: their checksums are right."""
+"""Forged model files: their checksums are valid."""
 
 import copy
 
@@ -12,9 +12,9 @@ _DTYPES = ("bool", "int8", "int32", "int64", "uint64", "float16", "float32", "fl
 
 
 def forged(content, only=""):
-    """(what was done, content) for every part of a file that could be another, one at a time.
+    """Yield (description, content) with one item of a file changed, for every item.
 
-    With ``only``, for the parts in whose names it occurs.
+    With ``only``, for the items whose names contain it.
     """
     for what, about in _forged_abouts(content.about, only):
         yield what, content._replace(about=about)
@@ -25,14 +25,14 @@ def forged(content, only=""):
 
 
 def _is_one_of_many(name):
-    """Whether an array is of a draw for which the first stands."""
+    """Return whether an array belongs to a draw other than the first."""
     parts = name.split("/")
     return parts[1:2] in (["draws"], ["scorers"]) and parts[2] != "0"
 
 
 def _forged_abouts(about, only):
-    """The page of JSON with something else in one of its places."""
-    for path in places(about):
+    """Yield (description, document) with one item of the JSON document changed."""
+    for path in paths(about):
         found, name = at(about, path), "/".join(map(str, path)) or "about"
         if only not in name:
             continue
@@ -47,25 +47,25 @@ def _forged_abouts(about, only):
             yield f"{name} twice", altered(about, path, found + found)
 
 
-def places(tree, path=(), all_items=False):
-    """The path of everything in a tree; of lists, of the first item, unless all are asked for."""
+def paths(tree, path=(), all_items=False):
+    """Yield the path of every item of a tree; of lists only the first item, or ``all_items``."""
     yield path
     items = tree.items() if isinstance(tree, dict) else ()
     if isinstance(tree, list):
         items = list(enumerate(tree))[: None if all_items else 1]
     for key, part in items:
-        yield from places(part, (*path, key), all_items)
+        yield from paths(part, (*path, key), all_items)
 
 
 def at(tree, path):
-    """What stands in a tree at a path."""
+    """Return the item of a tree at a path."""
     for key in path:
         tree = tree[key]
     return tree
 
 
 def altered(tree, path, value):
-    """A copy of a tree with a value at a path."""
+    """Return a copy of a tree with a value at a path."""
     if not path:
         return value
     tree = copy.deepcopy(tree)
@@ -74,14 +74,14 @@ def altered(tree, path, value):
 
 
 def without(tree, path):
-    """A copy of a tree that has nothing at a path."""
+    """Return a copy of a tree without the item at a path."""
     tree = copy.deepcopy(tree)
     del at(tree, path[:-1])[path[-1]]
     return tree
 
 
 def other_arrays(array):
-    """(what was done, array) for other shapes, types and numbers."""
+    """Yield (description, array) with other shapes, types and numbers."""
     yield from _other_shapes(array)
     for dtype in _DTYPES:
         if array.dtype != dtype:
@@ -113,9 +113,9 @@ def _other_values(array):
     if array.dtype.kind == "f":
         values |= {"nan": np.nan, "inf": np.inf, "1e38": 1e38}
     for what, value in values.items():
-        for which, place in (("all", slice(None)), ("one", slice(-1, None))):
+        for which, positions in (("all", slice(None)), ("one", slice(-1, None))):
             other = array.copy()
             with np.errstate(over="ignore"):
-                other.reshape(-1)[place] = np.array(value).astype(array.dtype)
+                other.reshape(-1)[positions] = np.array(value).astype(array.dtype)
             if other.tobytes() != array.tobytes():
                 yield f"{which} {what}", other

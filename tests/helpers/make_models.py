@@ -1,7 +1,7 @@
-"""Makes the model files that every later version has to read, and what they must predict.
+"""Creates the model files that every later version must read, and what they must predict.
 
-Run once for each layout of files, by ``python tests/helpers/make_models.py``; files that are there
-stay as they are. A layout that has been released is never made again.
+Run once for each layout of files, by ``python tests/helpers/make_models.py``; existing files
+are not changed. A released layout is never written again.
 """
 
 import json
@@ -30,7 +30,7 @@ CELLS = ["Zoë", "r3", "r7", "r11"], ["c0", "c5", "c2", "c7"]
 
 
 def ratings():
-    """A wide table of stars from 1 to 5, with names."""
+    """Return a wide table of ratings from 1 to 5, with labels."""
     scores, _ = fr.synthetic(12, 8, rank=1, noise=0.3, missing=0.2, random_state=0)
     cells = np.full(scores.shape, np.nan)
     cells[scores.row_index, scores.column_index] = np.clip(np.rint(3 + scores.values), 1, 5)
