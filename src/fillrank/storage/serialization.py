@@ -21,7 +21,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from reprlib import repr as short_repr
-from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from urllib.parse import quote
 
 import numpy as np
@@ -93,8 +103,7 @@ def unpack_all(hint: Any, tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     return value
 
 
-@dataclass(frozen=True)
-class _Location:
+class _Location(NamedTuple):
     """A location in a value or tree: its path, the arrays, and the names of those used so far."""
 
     path: tuple[str, ...]
@@ -108,9 +117,9 @@ class _Location:
 
     def child(self, key: str | int) -> "_Location":
         """Return the location of an item."""
-        # A key can contain any character: quoting keeps different paths different as text.
-        quoted = quote(str(key), safe=" ", errors="surrogatepass")
-        return _Location((*self.path, quoted), self.arrays, self.used)
+        if isinstance(key, str):  # quoted, so that different paths are different as text
+            key = quote(key, safe=" ", errors="surrogatepass")
+        return _Location((*self.path, str(key)), self.arrays, self.used)
 
     def use_array(self, name: Any) -> np.ndarray:
         """Return an array, which must exist and not have been used."""
