@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fillrank as fr
-from fillrank.table.blocks import blocks
+from fillrank.table.entries import iter_blocks
 
 FULL = 100_000_000
 FULL_ROWS, FULL_COLUMNS = 480_000, 17_770
@@ -97,7 +97,7 @@ class Tastes:
 
     def ratings(self, rng, rows, columns):
         stars = np.empty(rows.size, np.int8)
-        for part in blocks(rows.size):
+        for part in iter_blocks(rows.size):
             i, j = rows[part], columns[part]
             score = 3.6 + self.row_effects[i] + self.column_effects[j] + rng.normal(0, 0.8, i.size)
             score += 0.15 * np.einsum("tk,tk->t", self.left[i], self.right[j])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fillrank.estimators.soft_impute_als import SoftImputeALS
     from fillrank.estimators.splits import EntryKFold
     from fillrank.io import datasets
-    from fillrank.io.parquet_writer import write_parquet
+    from fillrank.io.parquet import write_parquet
     from fillrank.io.read import read
     from fillrank.report import plot
     from fillrank.report.html import write_report
@@ -86,7 +86,7 @@ _HOMES = {
     "read": "fillrank.io.read",
     "score": "fillrank.estimators.score",
     "synthetic": "fillrank.table.synthetic",
-    "write_parquet": "fillrank.io.parquet_writer",
+    "write_parquet": "fillrank.io.parquet",
     "write_report": "fillrank.report.html",
     "__version__": "fillrank.version",
 }

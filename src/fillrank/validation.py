@@ -30,7 +30,7 @@ def as_real(values: Any, what: str) -> np.ndarray:
     return values.astype(np.float64, copy=False)
 
 
-def check_whole(name: str, value: Any, low: int, high: int | None = None) -> int:
+def check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     """Convert ``value`` to int if it is a whole number from ``low`` to ``high``."""
     allowed = f"at least {low}" if high is None else f"from {low} to {high}"
     whole = isinstance(value, Integral) and not isinstance(value, bool)
@@ -47,7 +47,7 @@ def check_real(name: str, value: Any, allowed: str, is_allowed: Callable[[Any], 
     return float(value)
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def as_generator(random_state: Any) -> np.random.Generator:
     """Make a numpy generator from a seed, None or a generator."""
     try:
         return np.random.default_rng(random_state)

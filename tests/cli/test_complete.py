@@ -7,7 +7,7 @@ import pytest
 
 import fillrank as fr
 from fillrank.cli import job, output
-from fillrank.table.formatting import digits_for
+from fillrank.io.csv_writer import significant_digits
 from helpers.processes import LIMIT
 from helpers.result_files import read_csv, read_json
 
@@ -219,7 +219,7 @@ def test_digits_tell_values_apart_that_differ_by_little(complete, matrix, tmp_pa
     complete(tmp_path / "table.npy")
     lines = read_csv(tmp_path / "table-filled" / "intervals.csv")[1:]
     assert all(float(lower) < float(upper) for *_, lower, upper in lines)
-    assert digits_for(np.zeros(3)) == 6
+    assert significant_digits(np.zeros(3)) == 6
 
 
 def test_version_and_help(fillrank):

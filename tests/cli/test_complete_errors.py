@@ -16,12 +16,12 @@ def long(tmp_path, *lines):
 
 
 BAD_TABLES = {
-    "empty": ("", ["t.csv is empty"]),
+    "empty": ("", ["t.csv: the file is empty"]),
     "only a header": ("user,item,rating\n", ["a header, but no lines below it"]),
     "no table": ("just some words\nand more of them here\n", ["t.csv"]),
     "text for a number": (
         "user,item,rating\nAna,tea,5\nBen,tea,lots\n",
-        ["line 3", "'rating'", "'lots' is not a number", "A missing value is an empty cell"],
+        ["line 3", "'rating'", "must be a number, got 'lots'", "A missing value is an empty cell"],
     ),
     "duplicates": (
         "user,item,rating\nAna,tea,5\nAna,tea,4\nBen,milk,1\n",
@@ -37,7 +37,7 @@ BAD_TABLES = {
         ",x,y\na,1,2\nb,3,4\n",
         ["no missing cell", "nothing to fill in", "clear those cells"],
     ),
-    "twice the same row": (",x,y\na,1,2\na,3,\n", ["its own name", "'a'"]),
+    "twice the same row": (",x,y\na,1,2\na,3,\n", ["its own label", "'a'"]),
 }
 
 
@@ -50,14 +50,14 @@ def test_bad_tables_are_refused_with_cause_and_cure(complete, tmp_path, text, wo
 
 def test_missing_file_and_near_miss(complete, write_wide):
     write_wide("measured.csv")
-    assert_refused(complete("measurd.csv"), "measurd.csv does not exist", "measured.csv?")
+    assert_refused(complete("measurd.csv"), "measurd.csv: the file does not exist", "measured.csv?")
 
 
 def test_folder_and_unknown_ending(complete, tmp_path):
     (tmp_path / "data.csv").mkdir()
     (tmp_path / "t.xlsx").write_bytes(b"PK")
-    assert_refused(complete("data.csv"), "is a folder; give the file in it")
-    assert_refused(complete("t.xlsx"), "cannot tell what kind of file", ".csv")
+    assert_refused(complete("data.csv"), "is a folder. Pass a file in it")
+    assert_refused(complete("t.xlsx"), "kind of the file is unknown", ".csv")
 
 
 def test_unknown_field_lists_those_that_are(complete, write_long):

@@ -87,7 +87,7 @@ def test_names_that_the_model_knows_are_no_header(fillrank, numbered):
 )
 def test_an_unknown_name_on_the_first_line_is_no_header_either(fillrank, numbered, first, unknown):
     ran = fillrank("predict", "numbered.fillrank", stdin=f"{first}\nuser 2,film 4\n")
-    assert_refused(ran, "name is not known", unknown)
+    assert_refused(ran, "label is unknown", unknown)
 
 
 @pytest.mark.parametrize(
@@ -215,9 +215,9 @@ def test_what_cannot_be_asked(fillrank, keep, model, write_long, tmp_path):
         ("", ["standard input is empty"]),
         ("user,item\n", ["a header, but no pairs"]),
         ("u3,i2\nu4\n", ["line 2: 1 fields"]),
-        ("u3,i2\nu99,i2\n", ["'u99'", "not known"]),
-        ("u3,i2\nu3,i88\n", ["'i88'", "not known"]),
-        ("u99,i2\n", ["'u99'", "not known", "--unknown prior"]),
+        ("u3,i2\nu99,i2\n", ["'u99'", "unknown"]),
+        ("u3,i2\nu3,i88\n", ["'i88'", "unknown"]),
+        ("u99,i2\n", ["'u99'", "unknown", "--unknown prior"]),
         ("u99,i88\n", ["'user' and 'item'", "'u99', 'i88'", "--row and --column"]),
         ("one\ntwo\n", ["'one'"]),
         ("a\0b", ["zero bytes"]),

@@ -63,7 +63,7 @@ def test_fit_transform_asks_for_room_before_it_fits(name, room, monkeypatch):
     monkeypatch.setattr(model, "_fit", None)  # would fail
     room(5000)
     with pytest.raises(
-        InputError, match=r"240 cells .* and 5 kB can be had\. Use fit\(\), and pred"
+        InputError, match=r"240 cells .* and 5 kB are available\. Use fit\(\), and pred"
     ):
         model.fit_transform(X)
     assert not hasattr(model, "posterior_")

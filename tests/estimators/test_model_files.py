@@ -344,7 +344,7 @@ def test_without_with_data_a_file_holds_no_values(name, path):
 
 def test_the_table_of_a_model_without_its_entries_can_be_shown(path):
     fitted("SoftImpute").save(path)
-    assert repr(fr.load(path).observations_).endswith("entries not kept>")
+    assert repr(fr.load(path).observations_).endswith("entries not stored>")
 
 
 def test_a_model_without_its_entries_says_what_to_do(path):

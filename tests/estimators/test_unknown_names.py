@@ -24,11 +24,9 @@ def model(request):
 
 
 def test_an_error_names_them_and_the_option(model):
-    with pytest.raises(
-        UnknownNameError, match=r"1 row name is not known: 'Zoe'.*unknown=\"prior\""
-    ):
+    with pytest.raises(UnknownNameError, match=r"1 row label is unknown: 'Zoe'.*unknown=\"prior\""):
         model.predict([0, "Zoe"], 3)
-    with pytest.raises(UnknownNameError, match="column name is not known: 'x'"):
+    with pytest.raises(UnknownNameError, match="column label is unknown: 'x'"):
         model.predict_interval(0, "x")
     with pytest.raises(UnknownNameError, match="unknown"):
         fr.score(fr.Observations.from_triplets(["Zoe"], [3], [1.0]), model)

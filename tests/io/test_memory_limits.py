@@ -79,7 +79,7 @@ def test_what_is_made_of_a_file_counts(name, read_within, tmp_path):
     write(path)
     read(path)  # whatever is imported on the way is in memory now
     _, needed = read_within(path, 10**10)
-    with pytest.raises(FillrankError, match=rf"(?s){name}.* of memory, and .* can be had\. \w+"):
+    with pytest.raises(FillrankError, match=rf"(?s){name}.* of memory, and .* are available\. \w+"):
         read_within(path, int(0.75 * needed))
     data, _ = read_within(path, int(1.6 * needed))
     assert data.n_entries >= 40_000

@@ -11,7 +11,7 @@ import pytest
 
 from fillrank import Observations, read
 from fillrank.errors import FillrankError, InputError, ReadError
-from fillrank.io import binary
+from fillrank.io import parquet
 from fillrank.runtime import memory
 from helpers.same_entries import assert_same
 
@@ -23,8 +23,8 @@ LIBRARIES = {"both": (), "pyarrow": ("polars",), "polars": ("pyarrow",)}
 def library(request, monkeypatch):
     """Each library in turn, three lines at a time."""
     missing = LIBRARIES[request.param]
-    monkeypatch.setattr(binary, "find_spec", lambda name: name not in missing)
-    monkeypatch.setattr(binary, "LINES_AT_ONCE", 3)
+    monkeypatch.setattr(parquet, "find_spec", lambda name: name not in missing)
+    monkeypatch.setattr(parquet, "BATCH_LINES", 3)
     return request.param
 
 
@@ -38,7 +38,7 @@ def outcome(work):
 
 def check_alike(path, **options):
     """Reading in batches gives what the whole frame gives; or is refused in the same words."""
-    at_once = outcome(lambda: Observations.from_table(binary.read_parquet(path), **options))
+    at_once = outcome(lambda: Observations.from_table(parquet.read_parquet(path), **options))
     got = outcome(lambda: read(path, **options))
     if isinstance(at_once, tuple):
         kind, words = at_once
@@ -125,17 +125,20 @@ def test_values_of_each_kind(tmp_path, values):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"r": [1, 2, 3, 4, None], "c": [1] * 5, "v": [1] * 5}, "needs a row name"),
-        ({"r": ["a"] * 4 + [None], "c": [1] * 5, "v": [1] * 5}, "needs a row name"),
-        ({"r": [1, 2, 3, 4, 5], "c": [1.0, 2, 3, 4, float("nan")], "v": [1] * 5}, "a column name"),
+        ({"r": [1, 2, 3, 4, None], "c": [1] * 5, "v": [1] * 5}, "needs a row label"),
+        ({"r": ["a"] * 4 + [None], "c": [1] * 5, "v": [1] * 5}, "needs a row label"),
+        ({"r": [1, 2, 3, 4, 5], "c": [1.0, 2, 3, 4, float("nan")], "v": [1] * 5}, "a column label"),
         # The row that has no name comes after the column that has none, but is told first.
-        ({"r": [1, 2, 3, 4, None], "c": [None, 2, 3, 4, 5], "v": [1] * 5}, "needs a row name"),
-        ({"r": [None] * 5, "c": [1] * 5, "v": ["a"] * 5}, "'v' must hold real numbers; got String"),
-        ({"r": [1] * 5, "c": [1] * 5, "v": [None] * 4 + ["5"]}, "'v' must hold real numbers"),
-        ({"r": [[1], [2]], "c": [1, 2], "v": [1, 2]}, "row names must be numbers, text or dates"),
+        ({"r": [1, 2, 3, 4, None], "c": [None, 2, 3, 4, 5], "v": [1] * 5}, "needs a row label"),
+        (
+            {"r": [None] * 5, "c": [1] * 5, "v": ["a"] * 5},
+            "'v' must contain real numbers; got String",
+        ),
+        ({"r": [1] * 5, "c": [1] * 5, "v": [None] * 4 + ["5"]}, "'v' must contain real numbers"),
+        ({"r": [[1], [2]], "c": [1, 2], "v": [1, 2]}, "row labels must be numbers, text or dates"),
         ({"r": [1] * 5, "c": [1, 2, 3, 4, 1], "v": [1] * 5}, "column 1: 1, 1"),
         ({"r": [], "c": [], "v": []}, "at least one value must be observed"),
-        ({"r": [1], "c": [2], "w": [3]}, "no column 'v'; it has 'r', 'c', 'w'"),
+        ({"r": [1], "c": [2], "w": [3]}, "no column 'v'; the columns are 'r', 'c', 'w'"),
     ],
 )
 def test_what_is_refused_is_refused_in_the_same_words(tmp_path, table, message):
@@ -197,7 +200,7 @@ def test_a_file_damaged_within_is_a_read_error(tmp_path, library):
     whole = bytearray(path.read_bytes())
     whole[200:4000] = bytes(3800)
     path.write_bytes(whole)
-    with pytest.raises(ReadError, match=r"t.parquet is no whole Parquet file"):
+    with pytest.raises(ReadError, match=r"t.parquet: not a complete Parquet file"):
         read(path)
 
 
@@ -219,17 +222,17 @@ def test_several_files_are_one_table(tmp_path, ends):
 
 
 def test_several_files_that_are_not_one_table(tmp_path):
-    with pytest.raises(ReadError, match=r"no file .*\*.parquet. Look at the pattern"):
+    with pytest.raises(ReadError, match=r"\*.parquet: no file matches the pattern"):
         read(tmp_path / "*.parquet")
     pl.DataFrame({"user": [1], "item": [1], "rating": [1]}).write_parquet(tmp_path / "a.parquet")
     pl.DataFrame({"user": [1], "item": [1], "score": [1]}).write_parquet(tmp_path / "b.parquet")
     with pytest.raises(ReadError, match=r"same columns; .*a.parquet has user, .* score\.$"):
         read(tmp_path / "*.parquet")
     pl.DataFrame({"user": [1], "item": [1], "rating": [2]}).write_parquet(tmp_path / "b.parquet")
-    with pytest.raises(InputError, match="may have one value"):
+    with pytest.raises(InputError, match="can have one value"):
         read(tmp_path / "*.parquet")
     (tmp_path / "c.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ReadError, match=r"c.parquet is no whole Parquet file"):
+    with pytest.raises(ReadError, match=r"c.parquet: not a complete Parquet file"):
         read(tmp_path / "*.parquet")
 
 
@@ -238,7 +241,7 @@ def test_several_wide_files_are_refused(tmp_path):
         pl.DataFrame({"who": [name], "x": [1], "y": [2]}).write_parquet(
             tmp_path / f"{name}.parquet"
         )
-    with pytest.raises(InputError, match=r"2 files together .*'who', 'x', 'y'. Name three"):
+    with pytest.raises(InputError, match=r"2 files together .*'who', 'x', 'y'. Set row"):
         read(tmp_path / "*.parquet")
 
 
@@ -267,8 +270,8 @@ def test_a_file_that_says_it_has_other_lines(n_lines, words, tmp_path, library, 
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"r": [1, 2, 3], "c": [1, 2, 3], "v": [1.0, 2.0, 3.0]}), path)
     name = opener(library)
-    truly = getattr(binary, name)
-    monkeypatch.setattr(binary, name, lambda path: _of_lines(truly(path), n_lines))
+    truly = getattr(parquet, name)
+    monkeypatch.setattr(parquet, name, lambda path: _of_lines(truly(path), n_lines))
     error = InputError if n_lines > 10 else ReadError
     wanted = "TB of memory" if n_lines > 10 else f"column 'v' has {words}"
     with pytest.raises(error, match=wanted):
@@ -276,7 +279,7 @@ def test_a_file_that_says_it_has_other_lines(n_lines, words, tmp_path, library, 
 
 
 def opener(library):
-    return "_by_polars" if library == "polars" else "_by_pyarrow"
+    return "_open_by_polars" if library == "polars" else "_open_by_pyarrow"
 
 
 def _of_lines(table, n_lines):
@@ -289,9 +292,9 @@ def _of_lines(table, n_lines):
 def test_a_file_that_says_it_has_less_than_no_lines(tmp_path, library, monkeypatch):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"r": [1], "c": [1], "v": [1.0]}), path)
-    truly = getattr(binary, opener(library))
-    monkeypatch.setattr(binary, opener(library), lambda path: _of_lines(truly(path), -5))
-    with pytest.raises(ReadError, match="it says it has -5 lines"):
+    truly = getattr(parquet, opener(library))
+    monkeypatch.setattr(parquet, opener(library), lambda path: _of_lines(truly(path), -5))
+    with pytest.raises(ReadError, match="it declares -5 lines"):
         read(path, **FIELDS)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from fillrank import Observations, read
 from fillrank.errors import InputError, ReadError, UnknownNameError
-from fillrank.io import arrow_text as fast_text
+from fillrank.io import text as fast_text
 from helpers.same_entries import as_dict, assert_same
 
 LONG = [("Ana", "tea", 5.0), ("Ben", "tea", 3.5), ("Ben", "milk", 1.0), ("Cid", "ale", 2.0)]
@@ -193,43 +193,60 @@ def test_columns_by_name_or_position(write):
 
 def test_column_that_is_not_there(write):
     path = write("who,what,how\nAna,tea,5\n")
-    with pytest.raises(UnknownNameError, match=r"table.csv has no column 'user'; it has 'who', 'w"):
+    with pytest.raises(
+        UnknownNameError, match=r"table.csv: there is no column 'user'; the columns are 'who', 'w"
+    ):
         read(path, row="user", column="what", value="how")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("user,item,rating\n1,2,3\n\n1,3,good\n", r"line 4, column 'rating': 'good' is not a numb"),
-        ("user,item,rating\n1,2,1_000\n", r"line 2, column 'rating': '1_000' is not a number"),
-        ("id,x,y\n1,2,3\n2,bad,4\n", r"line 3, column 'x': 'bad' is not a number. A missing"),
-        ("1,1,bad\n1,2,3\n1,3,4\n", r"line 1, column 2: 'bad' is not a number"),
-        ("ana,tea,bad\nben,tea,3\nana,ale,4\n", r"line 1, column 2: 'bad' is not a number"),
-        ("a;b;c\n1;1.234,5;2\n2;3,5;1\n", r"line 2, column 'b': '1.234,5' is not a number"),
+        (
+            "user,item,rating\n1,2,3\n\n1,3,good\n",
+            r"line 4, column 'rating' must be a number, got 'good'",
+        ),
+        ("user,item,rating\n1,2,1_000\n", r"line 2, column 'rating' must be a number, got '1_000'"),
+        (
+            "id,x,y\n1,2,3\n2,bad,4\n",
+            r"line 3, column 'x' must be a number, got 'bad' instead. A missing",
+        ),
+        ("1,1,bad\n1,2,3\n1,3,4\n", r"line 1, column 2 must be a number, got 'bad'"),
+        ("ana,tea,bad\nben,tea,3\nana,ale,4\n", r"line 1, column 2 must be a number, got 'bad'"),
+        ("a;b;c\n1;1.234,5;2\n2;3,5;1\n", r"line 2, column 'b' must be a number, got '1.234,5'"),
         ("user,item,rating\n1,2,3\n1,3\n2,3,4\n", r"line 3: 2 fields, but the table has 3 \(delim"),
         ("1,2,3,4\n1,2,3,4\n1,2,3\n5,6,7,8\n", r"line 3: 3 fields, but the table has 4"),
         ("1,2,3\n1,2,3,4,5\n4,5,6\n", r"line 2: 5 fields, but the table has 3"),
-        ("user,item,rating\n1,,3\n", r"line 2: no name in column 'item'"),
-        ("user,item,rating\n,1,3\n", r"line 2: no name in column 'user'"),
-        ("id,x\n1,2\n,3\n", r"line 3: the row has no name"),
+        ("user,item,rating\n1,,3\n", r"line 2, column 'item': the label is missing"),
+        ("user,item,rating\n,1,3\n", r"line 2, column 'user': the label is missing"),
+        ("id,x\n1,2\n,3\n", r"line 3: the row label is missing"),
         ("id,x,x\n1,2,3\n", r"the header has 'x' more than once"),
-        ("", r"table.csv is empty"),
-        (",", r"table.csv is empty"),
-        (",,,\n,,,\n", r"table.csv is empty"),
-        ('"",""\n"",""\n', r"does not look like a table"),
+        ("", r"table.csv: the file is empty"),
+        (",", r"table.csv: the file is empty"),
+        (",,,\n,,,\n", r"table.csv: the file is empty"),
+        ('"",""\n"",""\n', r"the file is not a table"),
         ("a,b,c\n1,2,3\n4,5,6\nSource: x\n", r"line 4: 1 field, .* Delete the line .* 'Source: x'"),
-        ("a,b\n1,low\nlow,3\n5,6\n", r"line 2, column 'b': 'low' is not a number. A missing"),
+        (
+            "a,b\n1,low\nlow,3\n5,6\n",
+            r"line 2, column 'b' must be a number, got 'low' instead. A missing",
+        ),
         ("a,b,c\n1,2,3\n4,5,6\nSource: x, y, z\n", r"line 4: .* Delete the line .* 'Source: x'"),
-        (f"id,x\na,{'z' * 500}\nb,1\n", r"line 2, column 'x': 'z{60}\.\.\.' is not"),
+        (
+            f"id,x\na,{'z' * 500}\nb,1\n",
+            r"line 2, column 'x' must be a number, got 'z{60}\.\.\.' instead",
+        ),
         (
             "when,who,what,grade,place\nd1,Ana,tea,5,here\nd2,Ben,tea,4,here\n",
-            r"line 2, column 'who': 'Ana' is not a number.*leave it out.*long, .* layout='long'",
+            r"column 'who' must be a number, got 'Ana'.*remove it.*long, .* layout=.long",
         ),
-        (" \n\n", r"table.csv is empty"),
+        (" \n\n", r"table.csv: the file is empty"),
         ("user,item,rating\n", r"has a header, but no lines below it"),
-        ("one\ntwo\nthree\n", r"does not look like a table"),
-        ("Dear Sir,\nI write to you, today,\nabout, well, this, that\nYours\n", r"does not look"),
-        (b"PK\x03\x04\x00\x00\x00", r"not a text file: it has zero bytes"),
+        ("one\ntwo\nthree\n", r"the file is not a table"),
+        (
+            "Dear Sir,\nI write to you, today,\nabout, well, this, that\nYours\n",
+            r"the file is not a table",
+        ),
+        (b"PK\x03\x04\x00\x00\x00", r"not a text file: it contains zero bytes"),
         ("user,item,rating\nJos\xe9,2,3\n".encode("latin-1"), r"line 2: not UTF-8 text"),
         ('user,item,rating\n1,2,3\n"1,2,3\n' + "1,2,3\n" * 30_000, r"field larger than"),
     ],
@@ -259,7 +276,7 @@ def test_whole_numbers_that_are_too_long_are_text(write, n_digits):
     [
         ("user,item,rating\n1,2,3\n1,2,4\n", r"table.csv: each \(row, column\) pair"),
         ("user,item,rating\n1,2,inf\n", r"table.csv: values must be finite; got 1 infinite"),
-        ("id,x\na,1\na,2\n", r"table.csv: every row of a wide table needs its own name"),
+        ("id,x\na,1\na,2\n", r"table.csv: every row of a wide table needs its own label"),
         ("id,x\na,NA\nb,?\n", r"table.csv: at least one value must be observed"),
     ],
 )
@@ -278,7 +295,7 @@ def test_duplicates_by_rule(write):
     [
         ({"layout": "tall"}, "layout must be one of 'auto', 'long', 'wide', got 'tall'"),
         ({"row": "a"}, "needs all of row, column and value"),
-        ({"layout": "long"}, "3 columns at least; got 2"),
+        ({"layout": "long"}, "at least 3 columns; got 2"),
         ({"duplicates": "sum", "layout": "wide"}, "duplicates must be one of"),
     ],
 )
@@ -337,7 +354,7 @@ def test_fast_reader_leaves_what_is_odd_to_the_slow_one(write, monkeypatch, line
 
 def test_fast_reader_leaves_errors_to_the_slow_one(write, monkeypatch):
     monkeypatch.setattr(fast_text, "SMALL", 0)
-    with pytest.raises(ReadError, match="line 3, column 'value': 'bad'"):
+    with pytest.raises(ReadError, match="line 3, column 'value' must be a number, got 'bad'"):
         read(write("row,column,value\n1,1,1\n1,2,bad\n"))
     with pytest.raises(ReadError, match="line 3: 2 fields"):
         read(write("row,column,value\n1,1,1\n1,2\n1,3,4\n"))
@@ -346,7 +363,9 @@ def test_fast_reader_leaves_errors_to_the_slow_one(write, monkeypatch):
 def test_without_pyarrow_the_slow_reader_serves(write, monkeypatch):
     monkeypatch.setattr(fast_text, "SMALL", 0)
     monkeypatch.setattr(fast_text, "find_spec", lambda name: None)
-    monkeypatch.setattr(fast_text, "_read", lambda *arguments: pytest.fail("pyarrow is used"))
+    monkeypatch.setattr(
+        fast_text, "_read_by_pyarrow", lambda *arguments: pytest.fail("pyarrow is used")
+    )
     assert as_dict(read(write("row,column,value\n1,1,1\n"))) == {(1, 1): 1}
 
 

@@ -7,7 +7,7 @@ import fillrank as fr
 from fillrank.report import again, cells, held_out, words
 from fillrank.report.maps import outermost, project, select_points
 from fillrank.report.style import format_label
-from fillrank.table.fingerprint import fingerprint
+from fillrank.table.observations import fingerprint
 from helpers.small_models import SAMPLED, fit, fitted
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from fillrank.errors import InputError
 from fillrank.runtime import memory
-from fillrank.runtime.memory import available_memory, check_room, in_bytes
+from fillrank.runtime.memory import available_memory, check_memory, format_bytes
 
 MACHINE = "MemTotal:  8000000 kB\nMemFree:  1000 kB\nMemAvailable:  6000000 kB\nCached:  5 kB\n"
 NO_LIMIT_V1 = "9223372036854771712\n"
@@ -13,8 +13,8 @@ def system(tmp_path, monkeypatch):
     """A machine with 6,144,000,000 bytes to be had, and a place for the files of a container."""
     machine = tmp_path / "meminfo"
     machine.write_text(MACHINE)
-    monkeypatch.setattr(memory, "_MACHINE", machine)
-    monkeypatch.setattr(memory, "_CONTROL", tmp_path / "control")
+    monkeypatch.setattr(memory, "_MEMINFO", machine)
+    monkeypatch.setattr(memory, "_CGROUP_FOLDER", tmp_path / "control")
     (tmp_path / "control" / "memory").mkdir(parents=True)
     return tmp_path
 
@@ -93,7 +93,7 @@ def test_nobody_says(system, monkeypatch):
     (system / "meminfo").unlink()
     monkeypatch.delattr(memory.os, "sysconf")
     assert available_memory() is None
-    check_room(10**18, "a table", "Give up.")  # nothing is known, so nothing is refused
+    check_memory(10**18, "a table", "Give up.")  # nothing is known, so nothing is refused
     contain(system, 2, "3000000000\n")
     assert available_memory() == 2_200_000_000
 
@@ -113,11 +113,11 @@ def test_this_machine_has_some():
 
 
 def test_what_fits_is_let_through_and_what_does_not_is_refused(system):
-    check_room(6_144_000_000, "a table", "Ask for less.")
+    check_memory(6_144_000_000, "a table", "Ask for less.")
     with pytest.raises(InputError) as info:
-        check_room(6_144_000_001, "a table of 5 cells", "Ask for less.")
+        check_memory(6_144_000_001, "a table of 5 cells", "Ask for less.")
     assert str(info.value) == (
-        "a table of 5 cells would take about 6.14 GB of memory, and 6.14 GB can be had. Ask for less."
+        "a table of 5 cells would take about 6.14 GB of memory, and 6.14 GB are available. Ask for less."
     )
 
 
@@ -140,16 +140,16 @@ def test_what_fits_is_let_through_and_what_does_not_is_refused(system):
     ],
 )
 def test_bytes_for_people(n_bytes, written):
-    assert in_bytes(n_bytes) == written
+    assert format_bytes(n_bytes) == written
 
 
 def test_a_limit_of_the_process_counts(system, monkeypatch):
-    monkeypatch.setattr(memory, "_PROCESS", system / "statm")
+    monkeypatch.setattr(memory, "_STATM", system / "statm")
     (system / "statm").write_text("1000 1 1 1 0 1 0\n")
     page = memory.resource.getpagesize()
     monkeypatch.setattr(memory.resource, "getrlimit", lambda kind: (3000 * page, 9000 * page))
     assert available_memory() == 2000 * page
     monkeypatch.setattr(memory.resource, "getrlimit", lambda kind: (500 * page, 9000 * page))
     assert available_memory() == 0
-    monkeypatch.setattr(memory, "_PROCESS", system / "nowhere")
+    monkeypatch.setattr(memory, "_STATM", system / "nowhere")
     assert available_memory() == 6_144_000_000

@@ -10,7 +10,7 @@ import pytest
 from fillrank.errors import InputError, ReadError
 from fillrank.storage.array_file import Content, read, write
 from fillrank.storage.serialization import Labels, pack, unpack
-from fillrank.table.labels import NameIndex
+from fillrank.table.labels import LabelIndex
 
 
 def objects(*labels):
@@ -120,7 +120,7 @@ def test_other_scalars_are_found_by_equality(through_a_file, label, python):
     assert restored == python == label
     assert hash(restored) == hash(label)
     assert not isinstance(restored, np.generic)
-    assert NameIndex(objects(restored), "row").positions(objects(label)) == [0]
+    assert LabelIndex(objects(restored), "row").positions(objects(label)) == [0]
 
 
 class HashedOtherwise(datetime):

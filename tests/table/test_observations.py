@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from fillrank import Observations
 from fillrank.errors import InputError
 from fillrank.table.entries import compress
-from fillrank.table.fingerprint import fingerprint
-from fillrank.table.rating_scale import rating_scale
+from fillrank.table.levels import rating_scale
+from fillrank.table.observations import fingerprint
 from helpers.same_entries import as_dict, assert_same
 
 NAN = np.nan
@@ -136,15 +136,15 @@ def test_other_real_types_become_float64(dtype):
         (np.zeros((2, 2, 2)), r"two dimensions; got 3 \(shape \(2, 2, 2\)\)"),
         (np.zeros((0, 3)), r"rows and columns; got shape \(0, 3\)"),
         (np.zeros((3, 0)), r"rows and columns; got shape \(3, 0\)"),
-        (np.full((2, 2), NAN), "at least one value must be observed; here all"),
-        (sp.csr_array((2, 2)), "at least one value must be observed; here all"),
+        (np.full((2, 2), NAN), "at least one value must be observed; all"),
+        (sp.csr_array((2, 2)), "at least one value must be observed; all"),
         (sp.coo_array(np.ones(3)), "two dimensions; got 1"),
         (sp.csr_array((0, 3)), r"rows and columns; got shape \(0, 3\)"),
         (np.ones((2, 2), dtype=complex), "real numbers .*; got dtype complex128"),
         (sp.csr_array(np.ones((2, 2), dtype=complex)), "real numbers .*; got dtype complex128"),
-        (np.array([["a", "b"]]), r"real numbers .*; got dtype <U1. Convert first, .*astype"),
+        (np.array([["a", "b"]]), r"real numbers .*; got dtype <U1. Convert it first, .*astype"),
         (np.array([[1, None]]), "real numbers .*; got dtype object"),
-        ([[1, 2], [3]], "got ragged lists"),
+        ([[1, 2], [3]], "got lists of different lengths"),
         (np.array([["2020-01-01"]], dtype="M8[D]"), "got dtype datetime64"),
     ],
 )
@@ -171,17 +171,17 @@ def test_triplets_without_value_are_dropped_but_their_names_stay():
 @pytest.mark.parametrize(
     ("triplets", "message"),
     [
-        (([1, 2], [1], [1.0, 2.0]), "of one length; got 2, 1 and 2"),
+        (([1, 2], [1], [1.0, 2.0]), "the same length; got 2, 1 and 2"),
         (([1], [1], [[1.0]]), "values must be one-dimensional"),
-        (([[1]], [1], [1.0]), r"names must be one-dimensional; got an array of shape \(1, 1\)"),
+        (([[1]], [1], [1.0]), r"labels must be one-dimensional; got an array of shape \(1, 1\)"),
         (([], [], []), "at least one value"),
         (([1], [1], [NAN]), "at least one value"),
         (([1], [1], ["5"]), "values must be real numbers .*; got dtype <U1"),
         (([1], [1], [1j]), "values must be real numbers .*; got dtype complex128"),
-        ((["a", None], [1, 2], [1.0, 2.0]), "needs a row name; got a missing one"),
-        (([1, 2], [1.0, NAN], [1.0, 2.0]), "needs a column name; got a missing one"),
-        (([1], np.array(["NaT"], dtype="M8[D]"), [1.0]), "needs a column name; got a missing"),
-        ((np.array([{}]), [1], [1.0]), "row names must be numbers, text or dates"),
+        ((["a", None], [1, 2], [1.0, 2.0]), "needs a row label; got a missing one"),
+        (([1, 2], [1.0, NAN], [1.0, 2.0]), "needs a column label; got a missing one"),
+        (([1], np.array(["NaT"], dtype="M8[D]"), [1.0]), "needs a column label; got a missing"),
+        ((np.array([{}]), [1], [1.0]), "row labels must be numbers, text or dates"),
     ],
 )
 def test_bad_triplets_are_refused(triplets, message):
@@ -198,7 +198,7 @@ def test_duplicates_are_shown_with_what_to_do():
     assert "row 'a', column 'x': 0, 1" in message
     assert "row 'c', column 'x': 4, 5" in message
     assert "row 'd'" not in message
-    assert 'duplicates="mean", "last" or "first"' in message
+    assert 'duplicates="mean", duplicates="last" or duplicates="first"' in message
 
 
 @pytest.mark.parametrize(

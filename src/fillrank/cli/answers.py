@@ -20,8 +20,9 @@ from fillrank.cli.messages import on_one_line, out, say
 from fillrank.cli.source import STANDARD
 from fillrank.cli.tables import lines_of, opened
 from fillrank.errors import InputError
+from fillrank.io.csv_writer import format_number, round_digits, significant_digits
 from fillrank.storage.atomic_write import write_atomically
-from fillrank.table.formatting import as_text, digits_for, rounded, shortest
+from fillrank.table.labels import as_text
 
 ENDINGS = (".csv", ".tsv", ".json", ".parquet")
 MOST_SHOWN = 200
@@ -80,7 +81,7 @@ def write(tables: Iterable[Any], where: Target, values: np.ndarray) -> None:
 
 
 class _Line(NamedTuple):
-    """A cell: its names, and numbers that are rounded."""
+    """A cell: its names, and numbers that are round_digits."""
 
     names: tuple[Any, Any]
     numbers: list[float]
@@ -101,13 +102,13 @@ def _opened(tables: Iterable[Any], values: np.ndarray) -> _Found:
 
 
 def _lines(tables: Iterable[Any], values: np.ndarray) -> Iterator[_Line]:
-    digits = digits_for(values) if values.size else None
+    digits = significant_digits(values) if values.size else None
     for table in tables:
         fields, lines = lines_of(table)
         for row, column, *numbers in lines:
             if digits is None:
-                digits = digits_for(np.asarray(table[fields[2]]))
-            yield _Line((row, column), rounded(numbers, digits))
+                digits = significant_digits(np.asarray(table[fields[2]]))
+            yield _Line((row, column), round_digits(numbers, digits))
 
 
 @contextmanager
@@ -124,7 +125,7 @@ def _write_csv(found: _Found, stream: Any, delimiter: str) -> None:
     writer = csv.writer(stream, delimiter=delimiter)
     writer.writerow(found.fields)
     for line in found.lines:
-        writer.writerow([*map(as_text, line.names), *map(shortest, line.numbers)])
+        writer.writerow([*map(as_text, line.names), *map(format_number, line.numbers)])
 
 
 def _write_json(found: _Found, stream: Any) -> None:
@@ -157,7 +158,7 @@ def _show(found: _Found) -> None:
         table.add_column(on_one_line(field), justify="left" if k < 2 else "right")
     for line in islice(found.lines, MOST_SHOWN):
         names = (on_one_line(as_text(name)) for name in line.names)
-        table.add_row(*names, *map(shortest, line.numbers))
+        table.add_row(*names, *map(format_number, line.numbers))
     out().print(table)
     if next(found.lines, None) is not None:
         say(f"The first {MOST_SHOWN} lines are shown. --output FILE, or a pipe, gets all.")

@@ -14,9 +14,9 @@ from fillrank.cli.messages import out, say, show_files
 from fillrank.cli.source import STANDARD
 from fillrank.cli.tables import opened
 from fillrank.errors import InputError
+from fillrank.io.csv_writer import format_number
 from fillrank.io.datasets import DATASETS
 from fillrank.storage.atomic_write import write_atomically
-from fillrank.table.formatting import shortest
 from fillrank.table.observations import Observations
 
 FIELDS = ("user", "movie", "rating")
@@ -120,4 +120,4 @@ def _write_csv(data: Observations, path: Path) -> None:
         writer = csv.writer(stream)
         writer.writerow(FIELDS)
         lines = zip(data.rows.tolist(), data.columns.tolist(), data.values.tolist(), strict=True)
-        writer.writerows((row, column, shortest(value)) for row, column, value in lines)
+        writer.writerows((row, column, format_number(value)) for row, column, value in lines)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from fillrank.cli.messages import duration, say
 from fillrank.cli.methods import Settings
-from fillrank.runtime.memory import available_memory, in_bytes
+from fillrank.runtime.memory import available_memory, format_bytes
 from fillrank.table.observations import Observations
 
 _USUAL_RANK = 30
@@ -69,10 +69,10 @@ def tell(settings: Settings | Sequence[Settings], data: Observations, times: int
     n_fits, n_bytes = times * len(costs), max(cost.n_bytes for cost in costs)
     time = duration(times * sum(cost.seconds for cost in costs))
     fits = "The fit" if n_fits == 1 else f"{n_fits} fits"
-    text = f"{fits} will take {time} and {in_bytes(_rounded(n_bytes))} of memory."
+    text = f"{fits} will take {time} and {format_bytes(_rounded(n_bytes))} of memory."
     available = available_memory()
     if available is not None and n_bytes > available:
-        text += f" [bold yellow]Only {in_bytes(available)} can be had.[/]"
+        text += f" [bold yellow]Only {format_bytes(available)} can be had.[/]"
     say(text)
 
 

@@ -15,7 +15,7 @@ from fillrank.cli.messages import Lines, say, show_files, show_results
 from fillrank.cli.methods import Settings
 from fillrank.cli.source import STANDARD, Source
 from fillrank.cli.tables import is_written_wide, write_missing, write_wide
-from fillrank.runtime.memory import in_bytes
+from fillrank.runtime.memory import format_bytes
 from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _plan_output(job: Job, data: Observations) -> bool:
         )
     n_bytes = summary.size_of_results(data, wanted)
     if n_bytes >= _LARGE:
-        job.say(f"The results will take about {in_bytes(n_bytes)}.")
+        job.say(f"The results will take about {format_bytes(n_bytes)}.")
     output.check_room(job.output, n_bytes)
     return wanted
 

@@ -6,7 +6,6 @@ piece, and the terminal can wrap by itself.
 """
 
 import logging
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -42,6 +41,7 @@ _OPTIONS = {
     "checkpoint": ("--checkpoint", "DIR"),
     "column": ("--column", "NAME"),
     "duplicates": ("--duplicates", "NAME"),
+    "format": ("--format", "NAME"),
     "layout": ("--layout", "NAME"),
     "level": ("--level", "SHARE"),
     "max_rank": ("--max-rank", "N"),
@@ -54,13 +54,6 @@ _OPTIONS = {
     "unknown": ("--unknown", "NAME"),
     "value": ("--value", "NAME"),
 }
-# Errors of the readers name settings in their messages still.
-_PATTERNS = (
-    (r'duplicates="(\w+)"', r"--duplicates \1"),
-    (r"layout=?'(\w+)'", r"--layout \1"),
-    (r"\brow=\.\.\., column=\.\.\., value=\.\.\.", "--row, --column, --value"),
-    (r"\bload\('[\w-]+', path=\.\.\.\)", "--from PATH"),
-)
 
 
 class _Terminal(Console):
@@ -124,10 +117,7 @@ def notes(quiet: bool) -> Iterator[None]:
 
 def in_words(error: Exception) -> str:
     """The message of an error, with options in place of the library's settings."""
-    message = describe(error, option)
-    for pattern, written in _PATTERNS:
-        message = re.sub(pattern, written, message)
-    return message
+    return describe(error, option)
 
 
 def option(setting: Setting) -> str | None:

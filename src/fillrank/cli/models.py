@@ -13,7 +13,7 @@ import fillrank as fr
 from fillrank.cli.messages import escape, say
 from fillrank.cli.source import is_table
 from fillrank.errors import InputError
-from fillrank.table.formatting import as_text
+from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fillrank.cli.source import STANDARD
 from fillrank.errors import OutputError
-from fillrank.runtime.memory import in_bytes
+from fillrank.runtime.memory import format_bytes
 
 FILLED, INTERVALS, REPORT, SPECTRUM, TRACE, SUMMARY = RESULTS = (
     "filled.csv",
@@ -150,6 +150,6 @@ def check_room(folder: Path, n_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if n_bytes > free:
         raise OutputError(
-            f"the results need about {in_bytes(n_bytes)}, but {folder} has room for "
-            f"{in_bytes(free)}. Name a folder on another disk by --output."
+            f"the results need about {format_bytes(n_bytes)}, but {folder} has room for "
+            f"{format_bytes(free)}. Name a folder on another disk by --output."
         )

@@ -14,9 +14,10 @@ import narwhals as nw
 from fillrank.cli.models import column_names, row_names
 from fillrank.cli.source import STANDARD
 from fillrank.errors import InputError, ReadError
-from fillrank.io.binary import read_parquet
-from fillrank.io.text import DELIMITERS, decode, parse_number, split_lines
-from fillrank.table.formatting import as_text
+from fillrank.io.files import decode
+from fillrank.io.parquet import read_parquet
+from fillrank.io.text import DELIMITERS, parse_number, split_lines
+from fillrank.table.labels import as_text
 from fillrank.table.layout import long_fields
 from fillrank.table.observations import Observations
 

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import io
 import math
-import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import fillrank as fr
 from fillrank.cli.messages import escape, say
 from fillrank.cli.options import FormatName
-from fillrank.errors import FillrankError, InputError, ReadError
-from fillrank.io.contents import file_content
+from fillrank.errors import FileLocation, FillrankError, InputError, ReadError
+from fillrank.io.files import read_bytes
 from fillrank.io.read import TEXT_ENDINGS
-from fillrank.runtime.memory import in_bytes
-from fillrank.table.labels import written
+from fillrank.runtime.memory import format_bytes
+from fillrank.table.labels import format_label
 from fillrank.table.layout import Layout
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
@@ -110,15 +107,17 @@ def read(source: Source, quiet: bool = False, to_fill: bool = True) -> Observati
         Whether there must be something to fill in.
     """
     if not quiet and (n_bytes := _size(source)) > _LARGE:
-        say(f"Reading {escape(source.name)}, {in_bytes(n_bytes)}.")
-    with _file(source) as path, _explained(source, path):
+        say(f"Reading {escape(source.name)}, {format_bytes(n_bytes)}.")
+    with _explained(source):
         data = fr.read(
-            path,
+            _input(source),
             row=source.row,
             column=source.column,
             value=source.value,
             layout=source.layout,
             duplicates=source.duplicates,
+            format=None if source.is_plain else source.ending.removeprefix("."),
+            name=source.name,
         )
     if to_fill and data.n_entries == math.prod(data.shape):
         raise InputError(
@@ -133,67 +132,46 @@ def read(source: Source, quiet: bool = False, to_fill: bool = True) -> Observati
     return data
 
 
-@contextmanager
-def _file(source: Source) -> Iterator[Path]:
-    """The file to read: the table, or a copy that can be read as one."""
-    if source.is_plain:
-        yield source.table
-        return
-    if not source.is_text and (source.skip or source.encoding is not None):
+def _input(source: Source) -> Any:
+    """The path of the table; or an open file, if it has none or must be converted to UTF-8."""
+    is_piped = source.table == STANDARD
+    table: Any = sys.stdin.buffer if is_piped else source.table
+    if not source.skip and source.encoding is None:
+        return table
+    if not source.is_text:
         raise InputError(f"--skip and --encoding are for text files, not for {source.ending}.")
-    with tempfile.TemporaryDirectory(prefix="fillrank-") as folder:
-        path = Path(folder) / f"table{source.ending}"
-        with _bytes(source) as original, path.open("wb") as copy:
-            if source.is_text:
-                _copy_text(original, copy, source)
-            else:
-                shutil.copyfileobj(original, copy)
-        yield path
-
-
-def _bytes(source: Source) -> Any:
-    if source.table == STANDARD:
-        return nullcontext(sys.stdin.buffer)
-    is_zipped = source.is_text and source.table.suffix.lower() == ".gz"
-    return io.BytesIO(file_content(source.table)) if is_zipped else source.table.open("rb")
-
-
-def _copy_text(original: BinaryIO, copy: BinaryIO, source: Source) -> None:
-    """Copy a text file in UTF-8; lines that are skipped stay blank, so that all keep their numbers."""
+    is_gzip = not is_piped and source.table.suffix.lower() == ".gz"
+    content = read_bytes(table, source.name, is_gzip=is_gzip)
     try:
         if source.encoding is not None:
-            original = io.BytesIO(original.read().decode(source.encoding).encode())
-        for _ in range(source.skip):
-            original.readline()
-            copy.write(b"\n")
-        shutil.copyfileobj(original, copy)
+            content = content.decode(source.encoding).encode()
     except LookupError as error:
         raise InputError(
             f"{source.encoding!r} is no encoding that is known. Often it is latin-1, cp1252 or utf-16."
         ) from error
     except UnicodeError as error:
         raise ReadError(f"{source.name} is not {source.encoding} text: {error}.") from error
+    # Skipped lines become blank, so that the others have the same numbers in messages.
+    rest = content.split(b"\n", source.skip)[source.skip :]
+    return io.BytesIO(b"\n" * source.skip + b"".join(rest))
 
 
 @contextmanager
-def _explained(source: Source, path: Path) -> Iterator[None]:
-    """Say the name that the user gave in place of that of a copy, and which options may help."""
+def _explained(source: Source) -> Iterator[None]:
+    """Add which options may help."""
     try:
         yield
     except FillrankError as error:
-        message = str(error).replace(str(path), source.name)
-        raise type(error)(message + _hint(message, source)) from error
+        raise error.with_advice(*_advice(error, source)) from error
 
 
-def _hint(message: str, source: Source) -> str:
-    if "not UTF-8 text" in message or "zero bytes" in message:
-        return " Or name its encoding, such as --encoding latin-1 or --encoding utf-16."
-    if "cannot tell what kind of file" in message:
-        return " Or say what it is, as in --format csv."
-    line = re.search(r", line (\d+)", message)
-    if source.is_text and line and int(line[1]) <= _NEAR_THE_TOP and not source.skip:
-        return " If the first lines are a title or a comment, leave them out by --skip N."
-    return ""
+def _advice(error: FillrankError, source: Source) -> Iterator[str]:
+    if error.kind == "encoding":
+        yield "Or name its encoding, such as --encoding latin-1 or --encoding utf-16."
+        return
+    line = error.place.line if isinstance(error.place, FileLocation) else None
+    if source.is_text and line is not None and line <= _NEAR_THE_TOP and not source.skip:
+        yield "If the first lines are a title or a comment, leave them out by --skip N."
 
 
 def _size(source: Source) -> int:
@@ -274,5 +252,5 @@ def _layout(data: Observations) -> str:
 
 def _cut(name: Any) -> str:
     """A name as a user would write it, cut if it is long."""
-    text = written(name)
+    text = format_label(name)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

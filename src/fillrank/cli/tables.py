@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from fillrank.cli.source import STANDARD
-from fillrank.runtime.progress import progress_for
-from fillrank.table.formatting import as_text, digits_for, rounded, shortest
-from fillrank.table.frames import free_name
+from fillrank.io.csv_writer import format_number, round_digits, significant_digits
+from fillrank.runtime.progress import make_progress
+from fillrank.table.frames import unused_name
+from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def write_missing(
 ) -> None:
     """Write a line for each missing cell: row, column, value and, with a level, lower and upper."""
     data = model.observations_
-    digits, n_missing, done = digits_for(data.values), math.prod(data.shape) - len(data), 0
-    with opened(path) as file, progress_for(show, "cell") as tell:
+    digits, n_missing, done = significant_digits(data.values), math.prod(data.shape) - len(data), 0
+    with opened(path) as file, make_progress(show, "cell") as tell:
         writer = csv.writer(file)
         for number, table in enumerate(model.predict_missing(level)):
             fields, lines = lines_of(table)
@@ -86,12 +87,12 @@ def lines_of(table: Any) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
 def write_wide(path: Path, model: MatrixCompleter) -> None:
     """Write all cells, under their names: observed ones as they are, missing ones predicted."""
     data = model.observations_
-    digits = digits_for(data.values)
+    digits = significant_digits(data.values)
     columns = [as_text(name) for name in data.column_labels]
     corner = "row" if data.origin.row_field is None else str(data.origin.row_field)
     with opened(path) as file:
         writer = csv.writer(file)
-        writer.writerow([free_name(corner, columns), *columns])
+        writer.writerow([unused_name(corner, columns), *columns])
         for name, cells in _completed_rows(data, model, digits):
             writer.writerow([name, *cells])
 
@@ -113,9 +114,9 @@ def _completed_rows(
             data.stored_values[observed].tolist(),
             strict=True,
         ):
-            cells[i][j] = shortest(value)
+            cells[i][j] = format_number(value)
         yield from zip(map(as_text, names), cells, strict=True)
 
 
 def _written(values: Iterable[float], digits: int) -> Iterator[str]:
-    return map(shortest, rounded(values, digits))
+    return map(format_number, round_digits(values, digits))

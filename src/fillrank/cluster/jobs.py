@@ -19,13 +19,13 @@ from fillrank.cluster.place import check_client
 from fillrank.cluster.results import results
 from fillrank.cluster.watch import Watch
 from fillrank.errors import InputError, NotSupportedError, OutputError, Setting
-from fillrank.io.parquet_writer import write_parquet
-from fillrank.table.blocks import blocks
+from fillrank.io.parquet import write_parquet
+from fillrank.table.entries import iter_blocks
 from fillrank.table.frames import as_frame, check_fields, to_long
-from fillrank.table.labels import as_names
+from fillrank.table.labels import as_labels
 from fillrank.table.layout import LongFields, long_fields
 from fillrank.table.observations import Observations
-from fillrank.validation import check_whole
+from fillrank.validation import check_integer
 
 # Lines of an answer that are made at once, and that a file of recommendations has about.
 _AT_ONCE = 2**18
@@ -127,7 +127,7 @@ def write_recommendations(
     """
     check_is_fitted(model)
     check_client(client)
-    n = min(check_whole("n", n, 1), model.observations_.shape[1])
+    n = min(check_integer("n", n, 1), model.observations_.shape[1])
     seen = isinstance(leave_out, str) and leave_out == "seen"
     if seen and len(model.observations_) == 0:
         raise NotSupportedError(
@@ -221,7 +221,7 @@ def predictions_of_part(
     frame = as_frame(pairs)
     if len(frame) == 0:
         return 0
-    rows, columns = (as_names(frame.get_column(field).to_numpy()) for field in fields)
+    rows, columns = (as_labels(frame.get_column(field).to_numpy()) for field in fields)
     write_parquet(place, _predicted(_loaded(kept), rows, columns, level))
     return len(rows)
 
@@ -229,7 +229,7 @@ def predictions_of_part(
 def _predicted(
     model: Any, rows: np.ndarray, columns: np.ndarray, level: float | None
 ) -> Iterator[Any]:
-    for lines in blocks(len(rows), _AT_ONCE):
+    for lines in iter_blocks(len(rows), _AT_ONCE):
         cells = rows[lines], columns[lines]
         fields = {"value": model.predict(*cells)}
         if level is not None:

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fillrank.table.entries import compact_floats
 from fillrank.table.frames import as_frame, long_columns
 from fillrank.table.labels import factorize
 from fillrank.table.layout import LongFields
-from fillrank.table.narrow import narrowed
-from fillrank.table.rating_scale import MOST_LEVELS
-from fillrank.table.triplets import Triplets, gather_columns
-from fillrank.table.units import Measure, Span, total
+from fillrank.table.levels import MOST_LEVELS
+from fillrank.table.triplets import Triplets, group_by_column
+from fillrank.table.units import Measure, Span, exact_sum
 
 
 class Names(NamedTuple):
@@ -50,11 +50,11 @@ def number(lines: Any, fields: LongFields) -> Numbered:
     row_codes, row_labels = factorize(rows, "row")
     column_codes, column_labels = factorize(columns, "column")
     if np.isinf(values).any():  # which is refused in the words of one machine
-        gather_columns(Triplets(row_codes, column_codes, values), row_labels, column_labels)
+        group_by_column(Triplets(row_codes, column_codes, values), row_labels, column_labels)
     there = ~np.isnan(values)
     row_codes, column_codes = row_codes[there], column_codes[there]
     return Numbered(
-        Triplets(row_codes, column_codes, narrowed(values[there])),
+        Triplets(row_codes, column_codes, compact_floats(values[there])),
         Names(row_labels, np.bincount(row_codes, minlength=len(row_labels))),
         Names(column_labels, np.bincount(column_codes, minlength=len(column_labels))),
     )
@@ -92,4 +92,4 @@ def positions_of(merged: Merged, partition: int) -> np.ndarray:
 
 def total_of(numbered: Numbered, measure: Measure) -> int:
     """A partition's share of a sum over all values."""
-    return total(numbered.triplets.values, measure)
+    return exact_sum(numbered.triplets.values, measure)

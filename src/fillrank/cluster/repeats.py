@@ -11,7 +11,7 @@ from fillrank.cluster.names import Names, Numbered
 from fillrank.cluster.results import results
 from fillrank.cluster.watch import Watch
 from fillrank.errors import InputError
-from fillrank.table.labels import SHOWN, written
+from fillrank.table.labels import SHOWN, format_label
 
 Cells = list[tuple[int, int]]
 
@@ -59,7 +59,7 @@ def _message(watch: Watch, table: Table, count: int, cells: Cells) -> str:
         values = [value for part in parts for value in part]
         listed = ", ".join(f"{value:g}" for value in values[:SHOWN])
         more = ", ..." if len(values) > SHOWN else ""
-        row, column = written(table.rows.labels[i]), written(table.columns.labels[j])
+        row, column = format_label(table.rows.labels[i]), format_label(table.columns.labels[j])
         shown.append(f"  row {row}, column {column}: {listed}{more}")
     return (
         f"each (row, column) pair may have one value; {count} have more:\n"

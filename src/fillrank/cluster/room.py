@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fillrank.errors import InputError, Setting
-from fillrank.runtime.memory import in_bytes
+from fillrank.runtime.memory import format_bytes
 
 _POSITION = 4  # bytes of the place of an entry
 _POINTER = 8
@@ -59,8 +59,8 @@ def check_worker_room(
     available = int(_USABLE * smallest)
     if needed > available:
         raise InputError(
-            f"each of the {len(limits)} workers would need about {in_bytes(needed)} of memory for "
+            f"each of the {len(limits)} workers would need about {format_bytes(needed)} of memory for "
             f"its part of {n_entries:,} entries and for the factors, and the smallest can use "
-            f"{in_bytes(available)}",
+            f"{format_bytes(available)}",
             advice=("Start more workers or larger ones, or lower ", Setting("max_rank"), "."),
         )

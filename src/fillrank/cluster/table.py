@@ -32,10 +32,10 @@ from fillrank.cluster.repeats import Table, check_repeats
 from fillrank.cluster.results import results
 from fillrank.cluster.watch import Watch
 from fillrank.errors import InputError
+from fillrank.table.entries import group_by_row, transpose
 from fillrank.table.frames import Origin
-from fillrank.table.ordering import gather, turned
-from fillrank.table.rating_scale import ENTRIES_PER_LEVEL, rating_scale
-from fillrank.table.units import Measure, Span, units_of
+from fillrank.table.levels import ENTRIES_PER_LEVEL, rating_scale
+from fillrank.table.units import Measure, Span, compute_units
 
 
 class Standardised(NamedTuple):
@@ -88,7 +88,7 @@ def lay_out(
     def total(measure: Measure) -> int:
         return sum(results(watch, client.map(total_of, table.numbered, measure=measure)))
 
-    location, scale = units_of(span, total, centre)
+    location, scale = compute_units(span, total, centre)
     rows, columns = _shuffle(watch, table, Standardised(location, scale, np.dtype(dtype)))
     check_repeats(watch, table, rows.parts)
     return LaidOut(
@@ -199,5 +199,5 @@ def _aim(entries: Any, side: str, bounds: np.ndarray) -> Any:
 def part_of_table(piece: Any, side: _Side, start: int, stop: int) -> Part:
     """What has come for the rows from ``start`` to ``stop``, in order of row and column."""
     own, other = piece[side.own].to_numpy() - start, piece[side.other].to_numpy()
-    by_other = gather(other, own, piece["value"].to_numpy(), (side.n_others, stop - start))
-    return Part(start, turned(by_other, stop - start))
+    by_other = group_by_row(other, own, piece["value"].to_numpy(), (side.n_others, stop - start))
+    return Part(start, transpose(by_other, stop - start))

@@ -12,7 +12,7 @@ from fillrank.kernels.gaussian_rows import Prior
 from fillrank.kernels.products import Fitted, add_products, effect_sums
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import draw_one_by_one
-from fillrank.table.blocks import blocks
+from fillrank.table.entries import iter_blocks
 
 # Multipliers of splitmix64 (Steele, Lea and Flood 2014), and its increment.
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -127,7 +127,7 @@ def digest_of_part(part: Part) -> int:
     """
     total = 0
     pointers, indices, values = part.entries
-    for rows in blocks(pointers.size - 1, size=_ROWS):
+    for rows in iter_blocks(pointers.size - 1, size=_ROWS):
         some = slice(*pointers[[rows.start, rows.stop]])
         row = np.arange(rows.start, rows.stop, dtype=np.uint64) + np.uint64(part.first_row)
         row = np.repeat(row, np.diff(pointers[rows.start : rows.stop + 1]))

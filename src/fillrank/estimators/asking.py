@@ -16,7 +16,7 @@ from fillrank.posterior.posterior import Kind
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.frames import to_long
 from fillrank.table.observations import Observations
-from fillrank.validation import check_real, check_whole
+from fillrank.validation import check_integer, check_real
 
 # Asks a posterior about cells by their positions.
 Question = Callable[[Any, np.ndarray, np.ndarray], Any]
@@ -132,8 +132,8 @@ class Asking(Fitted):
     def _completions(self, n: int, random_state: int) -> Completions:
         self._check_draws("draws")
         most = len(self.posterior_.draws)
-        n = check_whole("the number of draws", n, 1, most)
-        return Completions(self.posterior_, n, check_whole("random_state", random_state, 0))
+        n = check_integer("the number of draws", n, 1, most)
+        return Completions(self.posterior_, n, check_integer("random_state", random_state, 0))
 
     def _missing(self, level: float | None, completions: Completions | None) -> Iterator[Any]:
         data = self.observations_

@@ -18,11 +18,11 @@ from fillrank.estimators.fitted import Unknown
 from fillrank.posterior.fold_in import fold_in, transposed
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.entries import Entries
-from fillrank.table.frames import is_table, to_wide
+from fillrank.table.frames import is_data_frame, to_wide
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Triplets
-from fillrank.table.units import new_values
-from fillrank.validation import check_whole
+from fillrank.table.units import standardise_new
+from fillrank.validation import check_integer
 
 # Of one row.
 _NO_ENTRIES = Entries(np.zeros(2, np.int64), np.zeros(0, np.int64), np.zeros(0))
@@ -65,7 +65,7 @@ class Filling(Asking):
 
     def _signal(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        if not (isinstance(X, Observations) or is_table(X)) and np.ndim(X) == 0:
+        if not (isinstance(X, Observations) or is_data_frame(X)) and np.ndim(X) == 0:
             raise InputError(
                 "predict takes rows and columns; only rows came. Give both, or a whole table."
             )
@@ -233,7 +233,7 @@ class Filling(Asking):
     def _fold_in(self, entries: Entries, axis: Literal["rows", "columns"]) -> Any:
         """The posterior of new rows or columns; entries are at positions of the other side, at fit."""
         location, scale, _ = self.posterior_.units
-        standard = entries._replace(values=new_values(entries.values, location, scale))
+        standard = entries._replace(values=standardise_new(entries.values, location, scale))
         with self._workers() as workers:
             if axis == "rows":
                 return fold_in(self.posterior_, standard, workers)
@@ -274,7 +274,7 @@ class Filling(Asking):
             same values.
         """
         self._check_entries("Save it with its entries, by save(path, with_data=True).")
-        check_whole("n", n, 1)
+        check_integer("n", n, 1)
         completions = self._completions(n, random_state)
         shape = self.observations_.shape
         self._check_room(n * math.prod(shape), "Use predict_missing(n_draws=...), in parts.")

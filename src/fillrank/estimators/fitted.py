@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fillrank.errors import InputError, NotSupportedError, Setting, Text, UnknownNameError
 from fillrank.estimators.checks import check_choice, warn_of_units
-from fillrank.runtime.memory import check_room, in_bytes
-from fillrank.runtime.progress import say
+from fillrank.runtime.memory import check_memory, format_bytes
+from fillrank.runtime.progress import report_progress
 from fillrank.runtime.threads import Workers, available_threads
-from fillrank.table.frames import is_table
-from fillrank.table.matrices import dense_matrix
+from fillrank.table.frames import is_data_frame
 from fillrank.table.observations import Observations
+from fillrank.table.triplets import dense_matrix
 
 # What is done about names that the model does not know.
 Unknown = Literal["error", "prior"]
@@ -88,9 +88,9 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _judge(self, X: Any, reset: bool) -> Observations:
         """Take the input, and note or compare its columns as scikit-learn has it."""
-        if isinstance(X, Observations) or is_table(X):
+        if isinstance(X, Observations) or is_data_frame(X):
             observations = Observations.of(X)
-            if is_table(X) and len(X.columns) == observations.shape[1]:
+            if is_data_frame(X) and len(X.columns) == observations.shape[1]:
                 _note_columns(self, X, reset)
             elif reset:
                 self.n_features_in_ = observations.shape[1]
@@ -149,9 +149,9 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _check_room(self, n_cells: int, instead: str) -> None:
         """Say what a table of so many cells takes, if that is much, and refuse what cannot fit."""
         n_bytes = self._bytes_a_cell * n_cells
-        check_room(n_bytes, f"a table of {n_cells:,} cells", instead)
-        say(
-            f"a table of {n_cells:,} cells takes {in_bytes(n_bytes)} while it is made.",
+        check_memory(n_bytes, f"a table of {n_cells:,} cells", instead)
+        report_progress(
+            f"a table of {n_cells:,} cells takes {format_bytes(n_bytes)} while it is made.",
             self.progress and n_bytes >= _MUCH,
         )
 

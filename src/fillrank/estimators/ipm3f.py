@@ -26,7 +26,7 @@ from fillrank.samplers.model import Data
 from fillrank.solvers import ipm3f as variational
 from fillrank.solvers.fit import Limits
 from fillrank.table.entries import Entries
-from fillrank.validation import check_whole
+from fillrank.validation import check_integer
 
 # Sweeps of the chains that compare penalties; half of them are not kept.
 _TRIAL_SWEEPS = 40
@@ -133,9 +133,9 @@ class IPM3F(OrdinalCompleter):
     def _limits(self) -> Limits:
         check_choice("inference", self.inference, ("variational", "gibbs"))
         if self.inference == "gibbs":
-            most = check_whole("n_sweeps", self.n_sweeps, 1)
+            most = check_integer("n_sweeps", self.n_sweeps, 1)
             if self.burn_in != "auto":
-                check_whole("burn_in", self.burn_in, 0, most - 1)
+                check_integer("burn_in", self.burn_in, 0, most - 1)
         return super()._limits()
 
     @property

@@ -19,11 +19,11 @@ from fillrank.estimators.fitted import Fitted
 from fillrank.posterior.validation import check_summary
 from fillrank.storage.array_file import Content, read, write
 from fillrank.storage.serialization import Labels, pack, unpack_all
+from fillrank.table.entries import compact_floats
 from fillrank.table.frames import Origin
 from fillrank.table.labels import check_unique
-from fillrank.table.narrow import narrowed
 from fillrank.table.observations import Observations
-from fillrank.validation import check_whole
+from fillrank.validation import check_integer
 from fillrank.version import __version__
 
 _KIND = "model"
@@ -244,7 +244,7 @@ def _with_settings(found: Any, settings: dict[str, Any]) -> Any:
     if unknown := settings.keys() - set(found._get_param_names()) | settings.keys() & _STAYS_BEHIND:
         raise ReadError(f"it has settings that are not known: {in_short(sorted(unknown))}.")
     if (n_threads := settings.get("n_threads")) is not None:
-        check_whole("n_threads", n_threads, 1, _MOST_THREADS)
+        check_integer("n_threads", n_threads, 1, _MOST_THREADS)
     return found(**settings)
 
 
@@ -278,7 +278,7 @@ def _observations_of(table: _Table | None) -> Observations:
     return Observations(
         pointers,
         entries.column_index,
-        narrowed(entries.values),
+        compact_floats(entries.values),
         table.row_labels,
         table.column_labels,
         origin,

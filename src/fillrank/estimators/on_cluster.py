@@ -11,7 +11,7 @@ from fillrank.estimators.checks import check_value_range, warn_of_units
 from fillrank.estimators.sampled import Going, SampledCompleter
 from fillrank.posterior.posterior import Units
 from fillrank.runtime.threads import one_blas_thread
-from fillrank.table.fingerprint import fingerprint
+from fillrank.table.observations import fingerprint
 
 if TYPE_CHECKING:
     from fillrank.cluster.place import Placed

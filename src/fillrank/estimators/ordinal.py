@@ -14,7 +14,7 @@ from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.metrics import mae
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.validation import check_ordinal
-from fillrank.runtime.progress import progress_for
+from fillrank.runtime.progress import make_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers.model import Data
 from fillrank.solvers.fit import RISES, Limits, PathPoint
@@ -22,7 +22,7 @@ from fillrank.solvers.m3f import penalty_path
 from fillrank.table.entries import Entries
 from fillrank.table.levels import Levels, find_levels
 from fillrank.table.observations import Observations
-from fillrank.validation import check_real, check_whole
+from fillrank.validation import check_integer, check_real
 
 _VALIDATION_SHARE = 0.2
 # Below this the losses of a table of any size overwhelm double precision.
@@ -101,7 +101,7 @@ class OrdinalCompleter(MatrixCompleter):
 
     def _fit(self, observations: Observations) -> None:
         limits = self._limits()
-        levels = find_levels(observations, self.levels)
+        levels = find_levels(observations.stored_values, self.levels)
         seed = seed_from(self.random_state)
         with one_blas_thread(), self._workers() as workers:
             frame = Frame(levels.size, limits, workers, seed)
@@ -116,10 +116,10 @@ class OrdinalCompleter(MatrixCompleter):
 
     def _limits(self) -> Limits:
         if self.n_threads is not None:
-            check_whole("n_threads", self.n_threads, 1)
+            check_integer("n_threads", self.n_threads, 1)
         return Limits(
-            check_whole("max_rank", self.max_rank, 1),
-            check_whole("max_iterations", self.max_iterations, 1),
+            check_integer("max_rank", self.max_rank, 1),
+            check_integer("max_iterations", self.max_iterations, 1),
             check_real("tolerance", self.tolerance, "above 0", lambda v: v > 0),
         )
 
@@ -140,7 +140,7 @@ class OrdinalCompleter(MatrixCompleter):
         if self._upwards:
             penalties.reverse()
         best, rises, carry, best_carry = np.inf, 0, None, None
-        with progress_for(self.progress, "penalty") as tell:
+        with make_progress(self.progress, "penalty") as tell:
             for number, penalty in enumerate(penalties, start=1):
                 solution = self._try(train, penalty, frame, carry)
                 carry = solution.carry
@@ -170,7 +170,7 @@ class OrdinalCompleter(MatrixCompleter):
             )
         levels = Levels(self.levels_)
         with self._workers() as workers:
-            scorers = self._new_rows(levels.numbered(entries), workers)
+            scorers = self._new_rows(levels.encode(entries), workers)
         return OrdinalPosterior(scorers, levels.values)
 
     def _check_loaded(self) -> None:
@@ -183,7 +183,7 @@ class OrdinalCompleter(MatrixCompleter):
 
 
 def _numbered(observations: Observations, levels: Levels) -> Data:
-    return Data(levels.numbered(observations.by_row()), levels.numbered(observations.by_column()))
+    return Data(levels.encode(observations.by_row()), levels.encode(observations.by_column()))
 
 
 def _error(posterior: OrdinalPosterior, observed: Observations, workers: Workers) -> float:

@@ -13,12 +13,12 @@ from fillrank.estimators.filling import Filling
 from fillrank.posterior import recommend
 from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.posterior.recommend import LeftOut, Top
-from fillrank.runtime.memory import check_room
+from fillrank.runtime.memory import check_memory
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.frames import to_long
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Triplets
-from fillrank.validation import check_real, check_whole, generator
+from fillrank.validation import as_generator, check_integer, check_real
 
 By = Literal["mean", "cautious", "curious"]
 # What a line of the answer costs while it is made.
@@ -74,13 +74,13 @@ class Recommending(Filling):
         (3, 180)
         """
         check_is_fitted(self)
-        check_whole("n", n, 1)
+        check_integer("n", n, 1)
         check_choice("by", by, ("mean", "cautious", "curious"))
         check_real("quantile", quantile, "above 0 and below 0.5", lambda v: 0 < v < 0.5)
         data = self.observations_
         i = np.arange(data.shape[0]) if rows is None else data.row_positions(rows)
         n = min(n, data.shape[1])
-        check_room(
+        check_memory(
             _BYTES_A_LINE * i.size * n,
             f"an answer of {i.size * n:,} lines",
             "Ask for fewer rows at a time, or for a smaller n.",
@@ -142,6 +142,6 @@ class Recommending(Filling):
             if by == "cautious":
                 return recommend.by_quantile(posterior, rows, left_out, n, quantile, workers)
             if by == "curious":
-                rng = generator(random_state)
+                rng = as_generator(random_state)
                 return recommend.by_draw(posterior, rows, left_out, n, rng, workers)
             return recommend.by_mean(posterior, rows, left_out, n, workers)

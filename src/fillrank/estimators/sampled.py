@@ -43,13 +43,12 @@ from fillrank.run.loop import (
 )
 from fillrank.run.recorder import Recorder, Traces
 from fillrank.runtime.kernel_cache import must_compile
-from fillrank.runtime.progress import say
+from fillrank.runtime.progress import report_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers.model import CompleteData, Data, Draw, detect_complete
-from fillrank.table.fingerprint import fingerprint
-from fillrank.table.observations import Observations
+from fillrank.table.observations import Observations, fingerprint
 from fillrank.table.units import Standard, standardise
-from fillrank.validation import check_whole
+from fillrank.validation import check_integer
 
 # The power of the data's unit that a traced quantity carries.
 _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
@@ -94,7 +93,7 @@ class SampledCompleter(MatrixCompleter):
         "reached_limit_": bool,
         "traces_": Traces,
     }
-    # A model of new rows has no run of its own, and older files do not say whether a limit was reached.
+    # A model of new rows has no run of its own, and older files do not store reached_limit_.
     _needed: ClassVar[set[str]] = MatrixCompleter._needed | (
         _kept.keys() - MatrixCompleter._kept.keys() - {"traces_", "reached_limit_"}
     )
@@ -154,7 +153,7 @@ class SampledCompleter(MatrixCompleter):
         data = Data(standard.rows, standard.columns)
         units = Units(standard.location, standard.scale, value_range)
         del standard  # so that entries that only the start needs can go
-        say(
+        report_progress(
             "compiling, at first use only; some seconds.",
             self.progress and must_compile(gaussian_rows),
         )
@@ -252,19 +251,19 @@ class SampledCompleter(MatrixCompleter):
 
     def _check_common(self) -> None:
         check_choice("dtype", self.dtype, ("float32", "float64"))
-        check_whole("n_chains", self.n_chains, 1)
+        check_integer("n_chains", self.n_chains, 1)
         if self.max_rank != "auto":
-            check_whole("max_rank", self.max_rank, 1)
+            check_integer("max_rank", self.max_rank, 1)
         if self.n_threads is not None:
-            check_whole("n_threads", self.n_threads, 1)
+            check_integer("n_threads", self.n_threads, 1)
 
     def _plan(self) -> Plan:
         auto = self.n_sweeps == "auto"
-        most = AUTO_MOST_SWEEPS if auto else check_whole("n_sweeps", self.n_sweeps, 1)
+        most = AUTO_MOST_SWEEPS if auto else check_integer("n_sweeps", self.n_sweeps, 1)
         if self.burn_in == "auto":
             burn_in = min(AUTO_BURN_IN, most // 2)
         else:
-            burn_in = check_whole("burn_in", self.burn_in, 0, most - 1)
+            burn_in = check_integer("burn_in", self.burn_in, 0, most - 1)
         return Plan(most, burn_in, n_adapt=burn_in, until_enough=auto)
 
     def _keep(self, outcome: Outcome, units: Units) -> None:
@@ -379,7 +378,7 @@ class SampledCompleter(MatrixCompleter):
                     ("With ", Setting("checkpoint", ...), " the run resumes."),
                 ],
             )
-        more = check_whole("n_sweeps", n_sweeps, 1)
+        more = check_integer("n_sweeps", n_sweeps, 1)
         self._check_settings_of_fit()
         run, plan, units = self._going
         plan = plan._replace(n_sweeps=run.n_sweeps + more, until_enough=False)

@@ -14,7 +14,7 @@ from fillrank.estimators.checks import EFFECTS, check_choice, check_value_range,
 from fillrank.estimators.warn import warn_unconverged
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.posterior.validation import check_posterior
-from fillrank.runtime.progress import progress_for
+from fillrank.runtime.progress import make_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers.gasr import Options
 from fillrank.samplers.model import Data, Draw
@@ -32,7 +32,7 @@ from fillrank.solvers.starts import start_effects, subtract_effects
 from fillrank.table.entries import Entries
 from fillrank.table.observations import Observations
 from fillrank.table.units import location_and_scale
-from fillrank.validation import check_real, check_whole
+from fillrank.validation import check_integer, check_real
 
 _VALIDATION_SHARE = 0.2
 _USUAL_MAX_RANK = 50
@@ -176,10 +176,10 @@ class SpectralCompleter(MatrixCompleter):
         if self.max_rank == "auto":
             max_rank = _USUAL_MAX_RANK
         else:
-            max_rank = check_whole("max_rank", self.max_rank, 1)
+            max_rank = check_integer("max_rank", self.max_rank, 1)
         return Limits(
             min(max_rank, *observations.shape),
-            check_whole("max_iterations", self.max_iterations, 1),
+            check_integer("max_iterations", self.max_iterations, 1),
             check_real("tolerance", self.tolerance, "above 0", lambda v: v > 0),
         )
 
@@ -229,7 +229,7 @@ class SpectralCompleter(MatrixCompleter):
         def solve(penalty: float, start: Factors | None) -> Iterator[tuple[float, Fit]]:
             return self._candidates(train, penalty, frame, start)
 
-        with progress_for(self.progress, "penalty") as tell:
+        with make_progress(self.progress, "penalty") as tell:
             for point, fit in walk(train, test, penalties, solve, frame.workers):
                 self.path_.append(_in_units(point, self._units.scale))
                 if best is None or point.validation_error < best[0].validation_error:

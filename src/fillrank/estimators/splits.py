@@ -11,7 +11,7 @@ from sklearn.model_selection import BaseCrossValidator
 from fillrank.errors import InputError
 from fillrank.estimators.checks import seed_from
 from fillrank.table.observations import ENTRY_POSITIONS, Observations
-from fillrank.validation import check_whole
+from fillrank.validation import check_integer
 
 
 class EntryKFold(BaseCrossValidator):
@@ -42,7 +42,7 @@ class EntryKFold(BaseCrossValidator):
     """
 
     def __init__(self, n_splits: int = 5, *, random_state: Any = None):
-        self.n_splits = check_whole("n_splits", n_splits, 2)
+        self.n_splits = check_integer("n_splits", n_splits, 2)
         self.random_state = random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:

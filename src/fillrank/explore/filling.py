@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import tempfile
-from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.errors import FillrankError, InputError, UnknownNameError
+from fillrank.errors import FillrankError, InputError, UnknownNameError, describe
 from fillrank.explore.answers import LEVEL, Answers, axis_of, number
+from fillrank.io.csv_writer import csv_bytes, format_number, format_numbers, significant_digits
 from fillrank.io.read import TEXT_ENDINGS, read
 from fillrank.posterior.posterior import Posterior
-from fillrank.table.formatting import as_text, digits_for, rounded, shortest
-from fillrank.table.frames import free_name
-from fillrank.table.layout import LONG_HINT
+from fillrank.table.frames import unused_name
+from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
 
 MOST_BYTES = 50 * 2**20
@@ -77,7 +74,7 @@ def fill(answers: Answers, name: str, content: bytes) -> Filled:
             "in further columns, add these columns with empty cells."
         )
     stem = name[: len(name) - len(PurePosixPath(name).suffix)] or "table"
-    digits = digits_for(data.values)
+    digits = significant_digits(data.values)
     cells = _long(data, folded.observations_.column_labels, gaps, digits)
     files = {f"{stem}-filled.csv": cells}
     if data.origin.layout != "long":
@@ -94,20 +91,13 @@ def _read(name: str, content: bytes) -> Observations:
             f"{name} is no text table by its name: files that end in {' '.join(TEXT_ENDINGS)} can be "
             "filled here. Save it as CSV; or use fr.read and transform in Python, which read more."
         )
-    with tempfile.TemporaryDirectory(prefix="fillrank-") as folder:
-        path = Path(folder) / f"table{ending}"
-        path.write_bytes(content)
-        try:
-            return read(path)
-        except FillrankError as error:
-            raise InputError(_for_page(str(error).replace(str(path), name))) from error
-
-
-def _for_page(message: str) -> str:
-    """A message of the library without the advice that only a program can follow."""
-    message = message.replace(LONG_HINT, "")
-    head, advice, _ = message.partition("Say which one to use by duplicates=")
-    return f"{head}Leave one of them." if advice else message.rstrip()
+    try:
+        return read(io.BytesIO(content), name=name)
+    except FillrankError as error:
+        if error.kind == "duplicates":
+            error = error.with_advice("Leave one of them.")
+        # Without the advice to set an option, which the page does not have.
+        raise InputError(describe(error, lambda setting: None)) from error
 
 
 def _with_known_names(data: Observations, answers: Answers) -> Observations:
@@ -198,11 +188,11 @@ def _wide(data: Observations, columns: np.ndarray, gaps: _Gaps, digits: int) -> 
     place = np.empty(int(columns.max()) + 1, dtype=np.int64)
     place[columns] = np.arange(columns.size)
     cells = np.empty(data.shape, dtype=object)
-    cells[data.row_index, data.column_index] = [shortest(v) for v in data.values.tolist()]
-    cells[gaps.rows, place[gaps.columns]] = _written(gaps.values, digits)
+    cells[data.row_index, data.column_index] = [format_number(v) for v in data.values.tolist()]
+    cells[gaps.rows, place[gaps.columns]] = format_numbers(gaps.values.tolist(), digits)
     corner = "row" if data.origin.row_field is None else str(data.origin.row_field)
     lines = ([as_text(name), *row] for name, row in zip(data.row_labels, cells, strict=True))
-    return _csv([free_name(corner, names), *names], lines)
+    return csv_bytes([unused_name(corner, names), *names], lines)
 
 
 def _long(data: Observations, columns: np.ndarray, gaps: _Gaps, digits: int) -> bytes:
@@ -214,26 +204,14 @@ def _long(data: Observations, columns: np.ndarray, gaps: _Gaps, digits: int) -> 
     ]
     ends = [] if gaps.low is None or gaps.high is None else [gaps.low, gaps.high]
     for name in ("lower", "upper")[: len(ends)]:
-        fields.append(free_name(name, fields))
+        fields.append(unused_name(name, fields))
     rows = [as_text(name) for name in data.row_labels]
     names = [as_text(name) for name in columns]
-    parts = [_written(part, digits) for part in (gaps.values, *ends)]
-    return _csv(
+    parts = [format_numbers(part.tolist(), digits) for part in (gaps.values, *ends)]
+    return csv_bytes(
         fields,
         (
             [rows[i], names[j], *of_cell]
             for i, j, of_cell in zip(gaps.rows, gaps.columns, zip(*parts, strict=True), strict=True)
         ),
     )
-
-
-def _written(values: np.ndarray, digits: int) -> list[str]:
-    return [shortest(value) for value in rounded(values.tolist(), digits)]
-
-
-def _csv(header: list[str], lines: Iterable[list[str]]) -> bytes:
-    file = io.StringIO(newline="")
-    writer = csv.writer(file)
-    writer.writerow(header)
-    writer.writerows(lines)
-    return file.getvalue().encode("utf-8", errors="replace")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.table.formatting import as_text
+from fillrank.table.labels import as_text
 
 
 class Found(NamedTuple):

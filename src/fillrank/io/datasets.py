@@ -1,4 +1,4 @@
-"""Published data sets, read from where their publisher keeps them."""
+"""Published data sets, downloaded from their publishers."""
 
 import hashlib
 import shutil
@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import URLError
 
-from fillrank.errors import InputError, ReadError
-from fillrank.io.contents import ZIP_ERRORS, member_content
-from fillrank.io.text_layout import read_text
+from fillrank.errors import InputError, ReadError, Setting, Text
+from fillrank.io.files import ZIP_ERRORS, decode, read_zip_member
+from fillrank.io.text import read_text
 from fillrank.runtime.cache_folder import cache_folder
 from fillrank.table.observations import Observations
 
-TIMEOUT = 30  # seconds without an answer
+TIMEOUT = 30  # seconds without a response
 
 
 _MOVIELENS = (
-    "The data belong to GroupLens Research, University of Minnesota. They are for research; their "
-    "licence, in the README beside them, does not allow to redistribute them, or to use them "
-    "commercially, without permission."
+    "The data belong to GroupLens Research, University of Minnesota. They are for research. Their "
+    "licence, in the README beside them, does not allow redistribution or commercial use without "
+    "permission."
 )
 
 
 class Dataset(NamedTuple):
-    """Where a data set is published, which file of it has the ratings, and what it is."""
+    """The location of a data set, the file in it with the ratings, and a description."""
 
     url: str
     md5: str
@@ -63,8 +63,8 @@ def load(name: str, path: Any = None) -> Observations:
     """Load the ratings of a published data set.
 
     The data belong to GroupLens Research, University of Minnesota, whose licence, in the README
-    beside the data, does not allow to redistribute them without permission. So fillrank does not
-    bring them along: they are downloaded from their publisher, once, into your cache folder
+    beside the data, does not allow redistribution without permission. So fillrank does not include
+    them: they are downloaded once from their publisher into your cache folder
     (``$XDG_CACHE_HOME``, ``%LOCALAPPDATA%``, ``~/Library/Caches`` on macOS, or ``~/.cache``).
 
     Parameters
@@ -73,12 +73,12 @@ def load(name: str, path: Any = None) -> Observations:
         MovieLens 1M (1,000,209 ratings of 3,706 movies by 6,040 users) or MovieLens 100K (100,000
         ratings of 1,682 movies by 943 users).
     path : str or Path, optional
-        A folder or a zip that has the published files. Without it they are downloaded.
+        A folder or a zip file with the published files. By default they are downloaded.
 
     Returns
     -------
     Observations
-        Users are rows and movies are columns, under their published numbers.
+        Users are rows and movies are columns, with their published numbers as labels.
 
     Examples
     --------
@@ -89,37 +89,41 @@ def load(name: str, path: Any = None) -> Observations:
             f"name must be one of {', '.join(map(repr, DATASETS))}, got {name!r} instead."
         )
     dataset = DATASETS[name]
-    place = _download(name, dataset) if path is None else Path(path)
-    data = _from_folder(place, name, dataset) if place.is_dir() else _from_zip(place, dataset)
-    return read_text(data, f"{place} ({dataset.ratings})", None, "long", "error")
+    location = _download(name, dataset) if path is None else Path(path)
+    read_from = _from_folder if location.is_dir() else _from_zip
+    source = f"{location} ({dataset.ratings})"
+    text = decode(read_from(location, name, dataset), source)
+    return read_text(text, source, None, "long", "error")
 
 
 def _from_folder(folder: Path, name: str, dataset: Dataset) -> bytes:
     for file in (folder / dataset.ratings, folder / name / dataset.ratings):
         if file.is_file():
             return file.read_bytes()
-    raise ReadError(f"{folder} has no {dataset.ratings}, as the published {name} has.")
+    raise ReadError(f"the folder has no {dataset.ratings}, the ratings of {name}", place=folder)
 
 
-def _from_zip(path: Path, dataset: Dataset) -> bytes:
+def _from_zip(path: Path, name: str, dataset: Dataset) -> bytes:
     try:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 if Path(member.filename).name == dataset.ratings:
-                    return member_content(archive, member, str(path))
+                    return read_zip_member(archive, member, str(path))
     except FileNotFoundError as error:
-        raise ReadError(f"{path} does not exist; give a folder or a zip.") from error
+        raise ReadError(
+            "the file does not exist; pass a folder or a zip file", place=path
+        ) from error
     except ZIP_ERRORS as error:
-        raise ReadError(f"{path} is no whole zip file: {error}.") from error
-    raise ReadError(f"{path} has no {dataset.ratings} in it.")
+        raise ReadError(f"not a complete zip file ({error})", place=path) from error
+    raise ReadError(f"the file has no {dataset.ratings}, the ratings of {name}", place=path)
 
 
 def _download(name: str, dataset: Dataset) -> Path:
-    """Fetch the published zip unless it is there; it gets its name only once it is whole."""
+    """Download the published zip file unless it is cached; it is renamed once it is complete."""
     target = cache_folder() / f"{name}.zip"
     if target.is_file():
         return target
-    by_hand = f"Or download it by hand and give its place: load({name!r}, path=...)."
+    manually: Text = ("Or download it manually and set ", Setting("path", ...), " to its path.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
@@ -130,14 +134,19 @@ def _download(name: str, dataset: Dataset) -> Path:
             md5 = hashlib.md5(part.read_bytes(), usedforsecurity=False).hexdigest()
             if md5 != dataset.md5:
                 raise ReadError(
-                    f"{dataset.url} is not as it was published: its MD5 is {md5}, not "
-                    f"{dataset.md5}. Try again later. {by_hand}"
+                    f"the file differs from the published one: its MD5 is {md5}, not {dataset.md5}",
+                    place=dataset.url,
+                    advice=["Try again later.", manually],
                 )
             part.replace(target)
     except URLError as error:
         raise ReadError(
-            f"{dataset.url} cannot be downloaded: {error.reason}. Is there a network? {by_hand}"
+            f"the file cannot be downloaded ({error.reason})",
+            place=dataset.url,
+            advice=["Check the network connection.", manually],
         ) from error
     except OSError as error:
-        raise ReadError(f"{dataset.url} cannot be saved as {target}: {error}. {by_hand}") from error
+        raise ReadError(
+            f"the file cannot be saved as {target} ({error})", place=dataset.url, advice=manually
+        ) from error
     return target

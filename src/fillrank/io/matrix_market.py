@@ -1,7 +1,7 @@
-"""Matrix Market files: what is in them is checked before it is used.
+"""Matrix Market files, whose contents are checked before use.
 
-A header, ``%%MatrixMarket matrix coordinate real general``; comments, which begin with ``%``; a line
-with the numbers of rows, columns and (of ``coordinate``) entries. Then ``coordinate`` has a line for
+A header, ``%%MatrixMarket matrix coordinate real general``; comments, which start with ``%``; and a line
+with the numbers of rows, columns and (for ``coordinate``) entries. Then ``coordinate`` has a line for
 each entry: row, column, value; and ``array`` a line for each cell, column by column.
 """
 
@@ -12,22 +12,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.errors import InputError, ReadError
-from fillrank.io.text import decode
-from fillrank.runtime.memory import check_room, in_bytes
-from fillrank.table.matrices import check_shape, check_stored_shape, observed_cells
-from fillrank.table.triplets import Triplets
+from fillrank.errors import FileLocation, InputError, ReadError
+from fillrank.runtime.memory import check_memory, format_bytes
+from fillrank.table.frames import Origin
+from fillrank.table.observations import Observations
+from fillrank.table.triplets import (
+    Duplicates,
+    Triplets,
+    check_declared_shape,
+    check_shape,
+    observed_cells,
+)
 
-SMALL = 1_000_000  # characters; for less than this it does not pay to import pyarrow
+SMALL = 1_000_000  # characters below which importing pyarrow takes longer than it saves
 _FORMATS = ("coordinate", "array")
 _FIELDS = ("real", "double", "integer", "unsigned-integer")
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric")
-_BYTES_PER_NUMBER = 24  # as text was parsed, as a column and as an array
-_SHOWN = 60  # letters of a line
+_BYTES_PER_NUMBER = 24  # after parsing, as a column and as an array
+_SHOWN = 60  # characters of a line in a message
 
 
 class MatrixMarket(NamedTuple):
-    """The entries of a matrix, its shape, and whether what is not among them is missing."""
+    """The entries of a matrix, its shape, and whether it is stored as a sparse matrix."""
 
     triplets: Triplets
     shape: tuple[int, int]
@@ -35,67 +41,75 @@ class MatrixMarket(NamedTuple):
 
 
 class _Body(NamedTuple):
-    """The lines below the sizes, and the number of the first of them."""
+    """The lines below the sizes, and the number of the first line."""
 
     text: str
     first_line: int
     source: str
 
 
-def parse_matrix_market(data: bytes, source: str) -> MatrixMarket:
-    """Read the content of a Matrix Market file; ``source`` names it in messages.
+def read_matrix_market(text: str, name: str, duplicates: Duplicates) -> Observations:
+    """Read observations from the text of a Matrix Market file; ``name`` is for messages.
 
     Raises
     ------
     ReadError
-        It is no such file, or what it says about itself is not true.
+        It is not a valid Matrix Market file.
     InputError
-        It has no real numbers, or a size that it cannot have.
+        It does not contain real numbers, or its size is not possible.
     """
-    text = decode(data, source)
+    triplets, shape, is_sparse = _parse(text, name)
+    rows, columns = map(np.arange, shape)
+    origin = Origin("sparse" if is_sparse else "matrix")
+    return Observations.from_positions(triplets, rows, columns, origin, duplicates)
+
+
+def _parse(text: str, source: str) -> MatrixMarket:
     format, symmetry = _read_header(text, source)
     sizes, body = _read_sizes(text, 3 if format == "coordinate" else 2, source)
     shape = (sizes[0], sizes[1])
     check_shape(shape)
     if symmetry != "general" and shape[0] != shape[1]:
-        raise ReadError(f"{source}: a {symmetry} matrix must be square; its shape is {shape}.")
+        raise ReadError(f"a {symmetry} matrix must be square; its shape is {shape}", place=source)
     if format == "array":
         return _parse_cells(body, shape, symmetry)
     return _parse_entries(body, shape, sizes[2], symmetry)
 
 
 def _read_header(text: str, source: str) -> tuple[str, str]:
-    """Give the format and the symmetry, if what the first line promises can be read."""
+    """The format and the symmetry in the first line."""
     line = text.partition("\n")[0]
     words = line.lower().split()
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
         raise ReadError(
-            f"{source} is no Matrix Market file: its first line must be like '%%MatrixMarket matrix "
-            f"coordinate real general'; it is {_cut(line)}."
+            "not a Matrix Market file: its first line must be like '%%MatrixMarket matrix coordinate "
+            f"real general'; it is {_cut(line)}",
+            place=source,
         )
     format, field, symmetry = words[2:]
     if field == "pattern":
         raise ReadError(
-            f"{source} is a pattern: it says where entries are, but not which values they have. "
-            "Save it with values (field real or integer)."
+            "the matrix is a pattern: it has the positions of entries, but not their values",
+            place=source,
+            advice="Save it with values (field real or integer).",
         )
     if field == "complex":
-        raise InputError("a matrix must hold real numbers; the file has complex ones.")
-    for what, word, allowed in (
+        raise InputError("a matrix must contain real numbers; the file has complex numbers.")
+    for part, word, allowed in (
         ("format", format, _FORMATS),
         ("field", field, _FIELDS),
         ("symmetry", symmetry, _SYMMETRIES),
     ):
         if word not in allowed:
             raise ReadError(
-                f"{source}, line 1: the {what} must be one of {', '.join(allowed)}; "
-                f"got {_cut(word)}."
+                f"the {part} must be one of {', '.join(allowed)}; got {_cut(word)}",
+                place=FileLocation(source, 1),
             )
     return format, symmetry
 
 
 def _read_sizes(text: str, n_sizes: int, source: str) -> tuple[list[int], _Body]:
-    """Give the numbers of the first line that is no comment, and what is below it."""
+    """The numbers in the first line that is not a comment, and the lines below it."""
     number, stop = 0, 0
     while stop < len(text):
         start, stop = stop, text.find("\n", stop) + 1 or len(text)
@@ -104,12 +118,15 @@ def _read_sizes(text: str, n_sizes: int, source: str) -> tuple[list[int], _Body]
             continue
         words = line.split()
         if len(words) != n_sizes or not all(map(_is_size, words)):
-            wanted = "rows, columns and entries" if n_sizes == 3 else "rows and columns"
+            expected = "rows, columns and entries" if n_sizes == 3 else "rows and columns"
             raise ReadError(
-                f"{source}, line {number}: must be the numbers of {wanted}; got {_cut(line)}."
+                f"the line must have the numbers of {expected}; got {_cut(line)}",
+                place=FileLocation(source, number),
             )
         return [int(word) for word in words], _Body(text[stop:], number + 1, source)
-    raise ReadError(f"{source} ends before the line that has the size of the matrix.")
+    raise ReadError(
+        "the file is incomplete: there is no line with the size of the matrix", place=source
+    )
 
 
 def _is_size(word: str) -> bool:
@@ -121,14 +138,15 @@ def _parse_entries(
 ) -> MatrixMarket:
     rows, columns, values = _parse_numbers(body, ("row", "column", "value")).T
     _check_number(body.source, "entries", n_entries, values.size)
-    check_stored_shape(shape, n_entries)
+    check_declared_shape(shape, n_entries)
     index = []
-    for what, size, positions in zip(("row", "column"), shape, (rows, columns), strict=True):
+    for axis, size, positions in zip(("row", "column"), shape, (rows, columns), strict=True):
         wrong = np.flatnonzero(~((positions >= 1) & (positions <= size) & (positions % 1 == 0)))
         if wrong.size:
             raise ReadError(
-                f"{body.source}: a {what} must be a whole number from 1 to {size}; entry "
-                f"{wrong[0] + 1} has {positions[wrong[0]]:.15g}."
+                f"a {axis} must be a whole number from 1 to {size}; entry {wrong[0] + 1} has "
+                f"{positions[wrong[0]]:.15g}",
+                place=body.source,
             )
         index.append(positions.astype(np.int32) - np.int32(1))
     triplets = Triplets(index[0], index[1], values)
@@ -138,11 +156,11 @@ def _parse_entries(
 
 
 def _mirrored(triplets: Triplets, symmetry: str, source: str) -> Triplets:
-    """The entries of both triangles, of which the file has one."""
+    """The entries of both triangles; the file has those of one."""
     rows, columns, values = triplets
     outside = rows != columns
     if symmetry == "skew-symmetric" and not outside.all():
-        raise ReadError(f"{source}: a skew-symmetric matrix has no entries on its diagonal.")
+        raise ReadError("a skew-symmetric matrix has no entries on its diagonal", place=source)
     sign = -1.0 if symmetry == "skew-symmetric" else 1.0
     return Triplets(
         np.concatenate((rows, columns[outside])),
@@ -153,7 +171,7 @@ def _mirrored(triplets: Triplets, symmetry: str, source: str) -> Triplets:
 
 def _parse_cells(body: _Body, shape: tuple[int, int], symmetry: str) -> MatrixMarket:
     n_rows, n_columns = shape
-    below = int(symmetry == "skew-symmetric")  # whose diagonal is 0 and not written
+    below = int(symmetry == "skew-symmetric")  # the diagonal is 0 and not in the file
     n_cells = (
         n_rows * n_columns if symmetry == "general" else n_rows * (n_rows + 1 - 2 * below) // 2
     )
@@ -169,23 +187,23 @@ def _parse_cells(body: _Body, shape: tuple[int, int], symmetry: str) -> MatrixMa
     return MatrixMarket(observed_cells(matrix), shape, is_sparse=False)
 
 
-def _check_number(source: str, what: str, promised: int, found: int) -> None:
-    if promised != found:
+def _check_number(source: str, what: str, declared: int, found: int) -> None:
+    if declared != found:
         raise ReadError(
-            f"{source} is not whole: it should have {promised:,} {what} by its sizes, and has "
-            f"{found:,}."
+            f"the file is incomplete: it declares {declared:,} {what}, and has {found:,}",
+            place=source,
         )
 
 
 def _parse_numbers(body: _Body, fields: tuple[str, ...]) -> np.ndarray:
-    """Parse lines of so many numbers each."""
+    """Parse lines with one number for each field."""
     if not body.text.strip():
         return np.empty((0, len(fields)))
     n_numbers = len(fields) * (body.text.count("\n") + 1)
-    check_room(
+    check_memory(
         len(body.text) + _BYTES_PER_NUMBER * n_numbers,
-        f"a Matrix Market file of {in_bytes(len(body.text))} with {n_numbers:,} numbers",
-        "Save a part of it.",
+        f"a Matrix Market file of {format_bytes(len(body.text))} with {n_numbers:,} numbers",
+        "Save a smaller matrix.",
     )
     is_large = len(body.text) >= SMALL and find_spec("pyarrow")
     if is_large and (fast := _parse_fast(body.text, len(fields))) is not None:
@@ -195,14 +213,14 @@ def _parse_numbers(body: _Body, fields: tuple[str, ...]) -> np.ndarray:
             warnings.simplefilter("error")
             numbers = np.loadtxt(io.StringIO(body.text), comments=None, ndmin=2)
     except (ValueError, Warning) as error:
-        raise _complaint(body, fields) from error
+        raise _line_error(body, fields) from error
     if numbers.shape[1] != len(fields):
-        raise _complaint(body, fields)
+        raise _line_error(body, fields)
     return numbers
 
 
 def _parse_fast(text: str, n_fields: int) -> np.ndarray | None:
-    """Parse by pyarrow; None if that would not give what numpy's own reader gives."""
+    """Parse with pyarrow; None if its result could differ from that of numpy."""
     import pyarrow
     from pyarrow import csv
 
@@ -221,15 +239,18 @@ def _parse_fast(text: str, n_fields: int) -> np.ndarray | None:
     return np.column_stack([table.column(name).to_numpy() for name in names])
 
 
-def _complaint(body: _Body, fields: tuple[str, ...]) -> ReadError:
-    """Say which line is wrong."""
-    wanted = f"{len(fields)} numbers ({', '.join(fields)})" if len(fields) > 1 else "one number"
+def _line_error(body: _Body, fields: tuple[str, ...]) -> ReadError:
+    """An error that shows the first invalid line."""
+    expected = f"{len(fields)} numbers ({', '.join(fields)})" if len(fields) > 1 else "one number"
     for number, line in enumerate(io.StringIO(body.text), body.first_line):
         if (words := line.split()) and not (
             len(words) == len(fields) and all(map(_is_number, words))
         ):
-            return ReadError(f"{body.source}, line {number}: must be {wanted}; got {_cut(line)}.")
-    return ReadError(f"{body.source}: all lines below the sizes must be {wanted}.")
+            return ReadError(
+                f"the line must have {expected}; got {_cut(line)}",
+                place=FileLocation(body.source, number),
+            )
+    return ReadError(f"all lines below the sizes must have {expected}", place=body.source)
 
 
 def _is_number(word: str) -> bool:
@@ -237,10 +258,10 @@ def _is_number(word: str) -> bool:
         float(word)
     except ValueError:
         return False
-    return "_" not in word  # which Python would take
+    return "_" not in word  # Python accepts underscores
 
 
 def _cut(text: str) -> str:
-    """A line as it is shown in a message."""
+    """A line as it is shown in a message, shortened if it is long."""
     text = text.strip()
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

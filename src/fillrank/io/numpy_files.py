@@ -1,13 +1,13 @@
-"""numpy's .npy and .npz: what a file says about its size is compared with what it has.
+"""numpy's .npy and .npz files, whose declared sizes are checked against their contents.
 
-Nothing here unpickles: a file can hold data, never code.
+Nothing is unpickled: a file can contain data, but no code.
 """
 
 import math
+import os
 import sys
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,14 +15,18 @@ import scipy.sparse as sp
 from numpy.lib import format
 
 from fillrank.errors import InputError, ReadError
-from fillrank.runtime.memory import check_room, in_bytes
-from fillrank.table.matrices import check_stored_shape
+from fillrank.io.files import library_errors
+from fillrank.runtime.memory import check_memory, format_bytes
+from fillrank.table.observations import Observations
+from fillrank.table.triplets import Duplicates, check_declared_shape
+
+TRIPLET_ARRAYS = ("rows", "columns", "values")
 
 _HEADERS: dict[tuple[int, int], Callable[[BinaryIO], Any]] = {
     (1, 0): format.read_array_header_1_0,
     (2, 0): format.read_array_header_2_0,
 }
-# The arrays of each of scipy's formats besides `format`, `shape` and `data`.
+# The arrays of each of scipy's sparse formats, in addition to `format`, `shape` and `data`.
 _COMPRESSED = ("indices", "indptr")
 _SPARSE = {
     "coo": ("row", "col"),
@@ -32,103 +36,121 @@ _SPARSE = {
     "dia": ("offsets",),
 }
 _ZIP_MAGIC = b"PK"
-_KINDS = "biufcSUmM"  # all of numpy's but for records and objects
+_KINDS = "biufcSUmM"  # all of numpy's except records and objects
 
 
-def load_array(path: Path) -> np.ndarray:
-    """Read an .npy file."""
-    with path.open("rb") as file:
+def read_npy(file: BinaryIO, name: str, duplicates: Duplicates) -> Observations:
+    """Read an .npy file; ``name`` is for messages."""
+    with library_errors(name, ".npy"):
         if file.read(2) == _ZIP_MAGIC:
-            raise ReadError(f"{path} is no .npy file but an archive; name it .npz.")
+            raise ReadError("the file is an archive; rename it to .npz", place=name)
+        n_bytes = file.seek(0, os.SEEK_END)
         file.seek(0)
-        return _read_array(file, path.stat().st_size, str(path))
+        matrix = _read_array(file, n_bytes, name)
+    return Observations.from_matrix(matrix, duplicates=duplicates)
 
 
-def load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Read all arrays of an .npz file."""
+def read_npz(file: BinaryIO, name: str, duplicates: Duplicates) -> Observations:
+    """Read an .npz file: one array, three arrays of triplets, or a sparse matrix of scipy."""
+    with library_errors(name, ".npz"):
+        arrays = _read_arrays(file, name)
+    if "format" in arrays and "shape" in arrays:  # as `scipy.sparse.save_npz` writes
+        with library_errors(name, "sparse .npz"):
+            matrix = _sparse_matrix(arrays, name)
+        return Observations.from_matrix(matrix, duplicates=duplicates)
+    if set(arrays) == set(TRIPLET_ARRAYS):
+        return Observations.from_triplets(**arrays, duplicates=duplicates)
+    if len(arrays) == 1:
+        return Observations.from_matrix(*arrays.values(), duplicates=duplicates)
+    raise ReadError(
+        f"the file must contain one array, or {', '.join(TRIPLET_ARRAYS)}, or a sparse matrix; it "
+        f"contains {', '.join(arrays) or 'nothing'}",
+        place=name,
+    )
+
+
+def _read_arrays(file: BinaryIO, name: str) -> dict[str, np.ndarray]:
     arrays = {}
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
-        check_room(
+        check_memory(
             sum(member.file_size for member in members),
-            "what is packed in the file",
+            "the decompressed content of the file",
             "Save fewer or smaller arrays in it.",
         )
         for member in members:
-            name = member.filename.removesuffix(".npy")
-            if name == member.filename:
-                raise ReadError(f"{path} must hold .npy arrays alone; it has {name!r} in it.")
-            with archive.open(member) as file:
-                arrays[name] = _read_array(file, member.file_size, f"{path} ({name})")
+            key = member.filename.removesuffix(".npy")
+            if key == member.filename:
+                raise ReadError(
+                    f"the file must contain only .npy arrays; it contains {key!r}", place=name
+                )
+            with archive.open(member) as opened:
+                arrays[key] = _read_array(opened, member.file_size, f"{name} ({key})")
     return arrays
 
 
-def _read_array(file: Any, n_bytes: int, source: str) -> np.ndarray:
-    """Read an array, if a file of so many bytes can have one of the size that it says."""
+def _read_array(file: Any, n_bytes: int, name: str) -> np.ndarray:
+    """Read an array; raise ReadError if a file of ``n_bytes`` cannot contain the declared one."""
     version = format.read_magic(file)
     if version not in _HEADERS:
-        raise ReadError(f"{source} is of a version of .npy that is not known: {version}.")
+        raise ReadError(f"unknown version {version} of .npy", place=name)
     shape, is_fortran, dtype = _HEADERS[version](file)
     if dtype.hasobject:
         raise ReadError(
-            f"{source} holds Python objects, which are not read: they could run anything. Save numbers."
+            "the file contains Python objects, which are not read because they could run code",
+            place=name,
+            advice="Save numbers.",
         )
     if dtype.kind not in _KINDS:
-        raise InputError(f"arrays must hold real numbers, or names; got dtype {dtype}.")
+        raise InputError(f"arrays must contain real numbers or labels; got dtype {dtype}.")
     size = math.prod(shape) * dtype.itemsize
     left = n_bytes - file.tell()
     if min(shape, default=1) < 0 or size > left:
         raise ReadError(
-            f"{source} is not whole: an array of shape {shape} and type {dtype} takes {in_bytes(size)}, "
-            f"and the file has {in_bytes(left)}."
+            f"the file is incomplete: an array of shape {shape} and type {dtype} takes "
+            f"{format_bytes(size)}, and the file has {format_bytes(left)}",
+            place=name,
         )
-    check_room(size, f"an array of shape {shape}", "Save a part of it.")
+    check_memory(size, f"an array of shape {shape}", "Save a smaller array.")
     flat = np.frombuffer(file.read(size), dtype=dtype)
     if dtype.kind == "U" and flat.size and flat.view(dtype.byteorder + "u4").max() > sys.maxunicode:
-        raise ReadError(
-            f"{source} is damaged: it should hold text, and some of it is no character."
-        )
+        raise ReadError("the file is damaged: some of its text is not valid Unicode", place=name)
     return flat.reshape(shape[::-1]).T if is_fortran else flat.reshape(shape)
 
 
-def is_sparse(arrays: dict[str, np.ndarray]) -> bool:
-    """Whether arrays are those that `scipy.sparse.save_npz` writes."""
-    return "format" in arrays and "shape" in arrays
+def _sparse_matrix(arrays: dict[str, np.ndarray], name: str) -> Any:
+    """The matrix that `scipy.sparse.save_npz` has written.
 
-
-def sparse_matrix(arrays: dict[str, np.ndarray], source: str) -> Any:
-    """Make the matrix that `scipy.sparse.save_npz` has written.
-
-    Its indices are for `Observations.from_matrix` to check, as those of any sparse matrix are.
+    Its indices are checked by `Observations.from_matrix`, as those of any sparse matrix.
     """
     kind = arrays["format"].astype("S8").tobytes().rstrip(b"\0").decode("ascii", "replace")
     if kind not in _SPARSE:
         raise ReadError(
-            f"{source}: the format of a sparse matrix must be one of {', '.join(_SPARSE)}; got {kind!r}."
+            f"the format of a sparse matrix must be one of {', '.join(_SPARSE)}; got {kind!r}",
+            place=name,
         )
-    lacking = [name for name in ("data", *_SPARSE[kind]) if name not in arrays]
-    if lacking:
-        raise ReadError(f"{source}: a sparse matrix of format {kind} needs {', '.join(lacking)}.")
-    index = [arrays[name] for name in _SPARSE[kind]]
-    whole = [arrays["shape"], *index]
-    if any(array.dtype.kind not in "iu" or array.ndim != 1 for array in whole):
+    absent = [key for key in ("data", *_SPARSE[kind]) if key not in arrays]
+    if absent:
+        raise ReadError(f"a sparse matrix of format {kind} needs {', '.join(absent)}", place=name)
+    index = [arrays[key] for key in _SPARSE[kind]]
+    if any(array.dtype.kind not in "iu" or array.ndim != 1 for array in (arrays["shape"], *index)):
         raise ReadError(
-            f"{source}: the shape and the indices of a sparse matrix must be lists of whole numbers."
+            "the shape and the indices of a sparse matrix must be lists of integers", place=name
         )
     shape = tuple(arrays["shape"].tolist())
     data = arrays["data"]
     if len(shape) != 2 or min(shape) < 1:
         raise InputError(f"a matrix must have rows and columns; got shape {shape}.")
-    check_stored_shape(shape, data.size)
+    check_declared_shape(shape, data.size)
     if "indptr" in _SPARSE[kind]:
         indices, pointers = index
         last = pointers[-1] if pointers.size else 0
         if not last == len(indices) == len(data):
             raise ReadError(
-                f"{source} is damaged: the last number of indptr must be the number of stored values; "
-                f"it is {last}, and there are {len(data)} values and {len(indices)} indices."
+                "the file is damaged: the last number of indptr must be the number of stored values; it "
+                f"is {last}, and there are {len(data)} values and {len(indices)} indices",
+                place=name,
             )
     if kind == "coo":
         return sp.coo_array((data, (index[0], index[1])), shape=shape)
-    make = getattr(sp, f"{kind}_array")
-    return make((data, *index), shape=shape)
+    return getattr(sp, f"{kind}_array")((data, *index), shape=shape)

@@ -1,23 +1,46 @@
-"""Files in: text tables, Parquet, Matrix Market and numpy's own formats."""
+"""Reading tables from files and from memory."""
 
 import difflib
+import io
 import re
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
-from fillrank.errors import InputError, ReadError
-from fillrank.io.binary import MATRIX_READERS, open_parquet, read_parquet
-from fillrank.io.contents import file_content
-from fillrank.io.long_files import read_long
-from fillrank.io.text_layout import read_text
-from fillrank.runtime.memory import check_room
-from fillrank.table.frames import is_table
-from fillrank.table.layout import Layout, LongFields, given_fields, named_fields
+from fillrank.errors import InputError, ReadError, Setting
+from fillrank.io.files import decode, is_open_file, read_bytes, read_content
+from fillrank.io.matrix_market import read_matrix_market
+from fillrank.io.numpy_files import read_npy, read_npz
+from fillrank.io.parquet import ParquetFile, read_parquet_table
+from fillrank.io.text import read_text
+from fillrank.table.frames import is_data_frame
+from fillrank.table.layout import Layout, LongFields, given_fields
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".data")
+MATRIX_MARKET_ENDINGS = (".mtx", ".mm")
+MATRIX_ENDINGS = (*MATRIX_MARKET_ENDINGS, ".npy", ".npz")
+ENDINGS = (*TEXT_ENDINGS, ".parquet", *MATRIX_ENDINGS)
+
+
+class _File(NamedTuple):
+    """A file to read: its path or the open file, its name in messages, and its kind."""
+
+    source: Path | IO[Any]
+    name: str
+    ending: str
+    is_gzip: bool
+
+    def text(self) -> str:
+        content = read_content(self.source, self.name, is_gzip=self.is_gzip)
+        return decode(content, self.name)
+
+    def seekable(self) -> Path | io.BytesIO:
+        """The path, or the content of the open file."""
+        if isinstance(self.source, Path):
+            return self.source
+        return io.BytesIO(read_bytes(self.source, self.name))
 
 
 def read(
@@ -28,39 +51,50 @@ def read(
     value: Any = None,
     layout: Layout = "auto",
     duplicates: Duplicates = "error",
+    format: str | None = None,
+    name: str | None = None,
 ) -> Observations:
     """Read the observed entries of a matrix from a file, or from a table in memory.
 
     Parameters
     ----------
-    source : str, Path, data frame, array, masked array or sparse matrix
-        A data frame is understood as by `Observations.from_table`, and arrays and sparse matrices as by
-        `Observations.from_matrix`. Of a file, the ending says what it is:
+    source : str, Path, open file, data frame, array, masked array or sparse matrix
+        A data frame is read as by `Observations.from_table`, and arrays and sparse matrices as by
+        `Observations.from_matrix`. The kind of a file is given by its ending:
 
         - ``.csv .tsv .txt .dat .data``, each also with ``.gz``: text in UTF-8. The delimiter is
-          one of ``, ; | ::``, tab or white space; after ``;`` numbers may have a decimal comma.
-          Missing is an empty cell, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a point,
-          in any case.
-          Names that are whole numbers in all lines are numbers, otherwise they are text.
-        - ``.parquet``: read by pyarrow, or by polars if that is missing, and judged as by
-          `Observations.from_table`. A long table may be in several files: ``ratings/*.parquet``
-          takes them in the order of their names.
-        - ``.mtx``, ``.mm``, each also with ``.gz``: Matrix Market. What is not stored is missing.
-        - ``.npy``: an array, NaN is missing. ``.npz``: one array; or ``rows``, ``columns`` and
-          ``values``; or what `scipy.sparse.save_npz` writes.
+          one of ``, ; | ::``, tab or white space; with ``;`` numbers may have a decimal comma.
+          Missing values are empty cells, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a
+          point, in upper or lower case. Labels are integers if all of them are written as integers,
+          otherwise text.
+        - ``.parquet``: read by pyarrow, or by polars if pyarrow is not installed, and interpreted as
+          by `Observations.from_table`. A long table may be in several files: ``ratings/*.parquet``
+          reads them in the order of their names.
+        - ``.mtx``, ``.mm``, each also with ``.gz``: Matrix Market. Entries that are not stored are
+          missing.
+        - ``.npy``: an array, in which NaN is missing. ``.npz``: one array; or ``rows``, ``columns`` and
+          ``values``; or a sparse matrix saved by `scipy.sparse.save_npz`.
+
+        An open file, binary or text, is read from its position to its end into memory; for a large
+        Parquet file pass its path.
     row, column, value : name of a column
-        Where a long table has its row names, column names and values. If a text file has no
-        header, its columns are named 0, 1, 2, ...
+        The columns of a long table with the row labels, the column labels and the values. The columns
+        of a text file without a header are named 0, 1, 2, ...
     layout : {"auto", "long", "wide"}
-        A long table has a line per entry, a wide one a cell. By itself, a text file is long if
-        its columns are named so (user, item, rating; row, column, value; ...); or if it has 3 or 4
-        columns, the first two hold names and the third numbers, and the second is either text, or
-        there is no header and more than 1.5 times as many lines as distinct names in each of the
-        first two columns, nearly all pairs of which differ. A fourth column is left alone. All else
-        is wide; the first column has the row names if it is text or its header is empty or a word
-        like id, name or row. Otherwise rows are named 0, 1, 2, ...
+        A long table has a line per entry, a wide table a cell. With "auto", a text file is long if
+        its columns have the names of one (user, item, rating; row, column, value; ...); or if it has 3
+        or 4 columns, the first two contain labels and the third numbers, and the second is either
+        text, or there is no header and more than 1.5 times as many lines as distinct labels in each of
+        the first two columns, nearly all pairs of which differ. A fourth column is ignored. All other
+        tables are wide; the first column contains the row labels if it is text or its name is empty or
+        a word like id, name or row. Otherwise rows are labelled 0, 1, 2, ...
     duplicates : {"error", "mean", "last", "first"}
-        What to do if a (row, column) pair comes more than once.
+        What to do if a (row, column) pair occurs more than once.
+    format : str, optional
+        The kind of a file whose name does not have one of the endings above, such as "csv".
+    name : str, optional
+        The name of a file in messages. That of an open file also gives its kind, unless there is a
+        ``format``; by default it is the file's own name.
 
     Returns
     -------
@@ -69,7 +103,7 @@ def read(
     Raises
     ------
     ReadError
-        The file cannot be read, or is not what its ending says; the message has the place.
+        The file cannot be read, or is not of its kind; the message has the location.
     UnknownNameError
         The file has no column of that name.
     InputError
@@ -77,34 +111,65 @@ def read(
 
     Examples
     --------
-    >>> import tempfile
+    >>> import io, tempfile
+    >>> text = "user,item,rating\\nAna,tea,5\\nBen,tea,3\\nBen,milk,1\\n"
     >>> path = Path(tempfile.mkdtemp()) / "ratings.csv"
-    >>> _ = path.write_text("user,item,rating\\nAna,tea,5\\nBen,tea,3\\nBen,milk,1\\n")
+    >>> _ = path.write_text(text)
     >>> read(path)
+    <Observations: 2 rows x 2 columns, 3 entries (75% observed), values 1 to 5>
+    >>> read(io.StringIO(text), format="csv")
     <Observations: 2 rows x 2 columns, 3 entries (75% observed), values 1 to 5>
     >>> read([[5.0, float("nan")], [3.0, 1.0]])
     <Observations: 2 rows x 2 columns, 3 entries (75% observed), values 1 to 5>
     """
     fields = given_fields(row, column, value, layout)
-    if not isinstance(source, (str, PathLike)):
+    if isinstance(source, (str, PathLike)):
+        files = _find_files(Path(source), format, name)
+    elif is_open_file(source):
+        files = [_describe_file(source, format, name or _own_name(source))]
+    else:
+        if format is not None or name is not None:
+            raise InputError(f"format and name are for files; got {type(source).__name__}.")
         return _from_memory(source, fields, layout, duplicates)
-    path = Path(source)
-    ending = _ending(path)
-    files = _files(path)
     try:
-        if ending in MATRIX_READERS:
-            if fields or layout != "auto":
-                raise InputError(f"row, column, value and layout are for tables, not for {ending}.")
-            return MATRIX_READERS[ending](path, duplicates)
-        if ending == ".parquet":
-            return _read_parquet(files, fields, layout, duplicates)
-        return read_text(file_content(path), str(path), fields, layout, duplicates)
+        return _read_files(files, fields, layout, duplicates)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        # Errors of readers have a place in the file; those of tables do not name the file yet.
+        label = name or (files[0].name if len(files) == 1 else str(source))
+        raise (error if _has_place(error, label) else error.at(label)) from error
     except OSError as error:
-        raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise ReadError(
+            f"the file cannot be read ({error.strerror or error})", place=files[0].name
+        ) from error
     except MemoryError as error:
-        raise ReadError(f"{path} needs more memory than can be had. Read a part of it.") from error
+        raise ReadError(
+            "the file takes more memory than is available",
+            place=files[0].name,
+            advice="Read a part of it.",
+        ) from error
+
+
+def _has_place(error: InputError, name: str) -> bool:
+    return error.place is not None and str(error.place).startswith(name)
+
+
+def _read_files(
+    files: list[_File], fields: LongFields | None, layout: Layout, duplicates: Duplicates
+) -> Observations:
+    file = files[0]
+    if file.ending in TEXT_ENDINGS:
+        return read_text(file.text(), file.name, fields, layout, duplicates)
+    if file.ending == ".parquet":
+        parquet = [ParquetFile(each.seekable(), each.name) for each in files]
+        return read_parquet_table(parquet, fields, layout, duplicates)
+    if fields or layout != "auto":
+        raise InputError(f"row, column, value and layout are for tables, not for {file.ending}.")
+    if file.ending in MATRIX_MARKET_ENDINGS:
+        return read_matrix_market(file.text(), file.name, duplicates)
+    read_arrays = read_npy if file.ending == ".npy" else read_npz
+    source = file.seekable()
+    with source.open("rb") if isinstance(source, Path) else source as opened:
+        return read_arrays(opened, file.name, duplicates)
 
 
 def _from_memory(
@@ -112,7 +177,7 @@ def _from_memory(
 ) -> Observations:
     if isinstance(source, Observations):
         return source
-    if is_table(source):
+    if is_data_frame(source):
         options = fields._asdict() if fields else {"layout": layout}
         return Observations.from_table(source, **options, duplicates=duplicates)
     if fields or layout != "auto":
@@ -122,65 +187,61 @@ def _from_memory(
     return Observations.from_matrix(source, duplicates=duplicates)
 
 
-def _read_parquet(
-    paths: list[Path], fields: LongFields | None, layout: Layout, duplicates: Duplicates
-) -> Observations:
-    table = open_parquet(paths)
-    found = fields or named_fields(table.names, layout)
-    if found is not None and table.n_lines and len(set(table.names)) == len(table.names):
-        return Observations.from_columns(*read_long(table, found), duplicates)
-    if len(paths) > 1:
-        raise InputError(
-            f"{len(paths)} files together must be one long table, with a line per entry; their "
-            f"columns are {', '.join(map(repr, table.names))}. Name three of them by row=..., "
-            "column=..., value=...; or read the files one by one."
+def _own_name(file: IO[Any]) -> str:
+    """The name of an open file; it has none, or a number, if it is not from a path."""
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) and name else "the open file"
+
+
+def _describe_file(
+    source: Path | IO[Any], format: str | None, name: str, path: Path | None = None
+) -> _File:
+    """Determine the kind of a file from its name or its format."""
+    named = Path(name) if path is None else path
+    # The format of an open file is that of its content, whatever its name is.
+    is_gzip = named.suffix.lower() == ".gz" and (path is not None or format is None)
+    if format is not None:
+        ending = f".{format}"
+        if ending not in ENDINGS:
+            kinds = ", ".join(repr(known[1:]) for known in ENDINGS)
+            raise InputError(place=Setting("format"), allowed=f"one of {kinds}", value=format)
+    else:
+        ending = (Path(named.stem) if is_gzip else named).suffix.lower()
+    has_gzip = ending in TEXT_ENDINGS or ending in MATRIX_MARKET_ENDINGS
+    if ending not in ENDINGS or (is_gzip and format is None and not has_gzip):
+        raise ReadError(
+            "the kind of the file is unknown; names of files end in "
+            f"{' '.join(ENDINGS)}; those of text, .mtx and .mm files also in .gz",
+            place=name,
+            advice=("Or name its kind, as in ", Setting("format", "csv"), "."),
+            kind="format",
         )
-    check_room(
-        8 * table.n_lines * len(table.names),
-        f"a wide table of {table.n_lines:,} rows and {len(table.names):,} columns",
-        "Read a part of it; or save it as a long table, with a line for each value that is there.",
-    )
-    options = fields._asdict() if fields else {"layout": layout}
-    return Observations.from_table(read_parquet(paths[0]), **options, duplicates=duplicates)
+    return _File(source, name, ending, is_gzip and has_gzip)
 
 
-def _by_numbers(path: Path) -> list[tuple[int, str]]:
-    """A key that puts part.2 before part.10, as Dask does."""
+def _find_files(path: Path, format: str | None, name: str | None) -> list[_File]:
+    """The file at a path, or for Parquet all files that match a pattern."""
+    file = _describe_file(path, format, name or str(path), path)
+    if file.ending == ".parquet" and "*" in path.name and not path.exists():
+        if found := sorted(path.parent.glob(path.name), key=_numeric_order):
+            return [file._replace(source=each, name=str(each)) for each in found]
+        raise ReadError("no file matches the pattern", place=path)
+    _check_is_file(path)
+    return [file]
+
+
+def _numeric_order(path: Path) -> list[tuple[int, str]]:
+    """A key that sorts part.2 before part.10, as Dask does."""
     pieces = re.split(r"(\d+)", path.name)
     return [(int(piece), "") if piece.isdigit() else (0, piece) for piece in pieces]
 
 
-def _files(path: Path) -> list[Path]:
-    """The file, if it is one; of Parquet also all that a pattern stands for."""
-    if path.suffix.lower() == ".parquet" and "*" in path.name and not path.exists():
-        if found := sorted(path.parent.glob(path.name), key=_by_numbers):
-            return found
-        raise ReadError(f"there is no file {path}. Look at the pattern and the folder.")
-    _check_is_file(path)
-    return [path]
-
-
-def _ending(path: Path) -> str:
-    """Give the ending without .gz, in lower case, if there is a reader for it."""
-    ending = path.suffix.lower()
-    if ending == ".gz":
-        ending = Path(path.stem).suffix.lower()
-        readable: tuple[str, ...] = (*TEXT_ENDINGS, ".mtx", ".mm")
-    else:
-        readable = (*TEXT_ENDINGS, ".parquet", *MATRIX_READERS)
-    if ending not in readable:
-        raise ReadError(
-            f"{path}: cannot tell what kind of file this is. Files that can be read end in "
-            f"{' '.join((*TEXT_ENDINGS, '.parquet', *MATRIX_READERS))}; text, .mtx and .mm also in .gz."
-        )
-    return ending
-
-
 def _check_is_file(path: Path) -> None:
     if path.is_dir():
-        raise ReadError(f"{path} is a folder; give the file in it.")
+        raise ReadError("the path is a folder", place=path, advice="Pass a file in it.")
     if path.exists():
         return
     siblings = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, siblings, n=1)
-    raise ReadError(f"{path} does not exist." + (f" Did you mean {near[0]}?" if near else ""))
+    advice = f"Did you mean {near[0]}?" if near else ()
+    raise ReadError("the file does not exist", place=path, advice=advice)

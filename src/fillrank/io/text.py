@@ -1,4 +1,4 @@
-"""Text files as tables: delimiter, header, numbers, names."""
+"""Text tables: delimiter, header, long or wide layout, numbers and labels."""
 
 import csv
 import io
@@ -7,45 +7,56 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.errors import ReadError, UnknownNameError
-from fillrank.io.arrow_text import parse_long_fast
-from fillrank.runtime.memory import check_room, in_bytes
-from fillrank.table.labels import as_names
-from fillrank.table.layout import LONG_HINT, names_rows
-from fillrank.table.triplets import Triplets
+from fillrank.errors import FileLocation, ReadError, Text, UnknownNameError
+from fillrank.runtime.memory import check_memory
+from fillrank.table.frames import Origin
+from fillrank.table.labels import as_labels, check_unique
+from fillrank.table.layout import LONG_HINT, Layout, LongFields, is_label_column, named_fields
+from fillrank.table.observations import Observations
+from fillrank.table.triplets import Duplicates, Triplets, encode_triplets, observed_cells
 
-# In any case; a point is SAS's and Stata's, #N/A a spreadsheet's, <NA> that of pandas.
+# In lower case. SAS and Stata write a point, spreadsheets #N/A, pandas <NA>.
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "missing"})
 MISSING |= {"?", "-", "--", "."}
 _MISSING_HINT = (
     "A missing value is an empty cell, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a "
     "point."
 )
-# In order of preference where several would do: a decimal comma is no delimiter.
+# In order of preference if several fit: a comma may be a decimal comma.
 DELIMITERS = {"::": "'::'", "\t": "tab", ";": "';'", "|": "'|'", ",": "','", " ": "white space"}
-BLANK = " \t\r\n,;|:"  # lines of nothing else have no content
-NOTES = ("source:", "sources:", "note:", "notes:")  # how a note below a table begins
-_NOTE_LETTERS = "sSnN* \t"
-_SHOWN = 60  # letters of a cell
-_PIECE = 2**16  # characters that are split into lines together
-# Memory for each cell, line and label, beside the text; measured.
+_BLANK = " \t\r\n,;|:"  # lines of only these characters are blank
+_NOTES = ("source:", "sources:", "note:", "notes:")  # starts of a note below a table
+_NOTE_LETTERS = "sSnN* \t"  # first characters of notes
+_SHOWN = 60  # characters of a cell in a message
+_HEAD = 100  # lines that determine delimiter and header
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # 007 is a code, not a number
+_CHUNK = 2**16  # characters that are split into lines together
+# Memory for each cell, line and label, in addition to the text; measured.
 _BYTES_PER_CELL, _BYTES_PER_LINE, _BYTES_PER_LABEL = 9, 32, 200
 _FIRST_CHECK = 2**10  # lines of a long table
-_TOO_LARGE = "Read a part of it; or save it as Parquet, of which a long table is read in batches."
-HEAD = 100  # lines from which delimiter and header are judged
-INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # 007 is a code, not a number
+_SIZE_ADVICE = (
+    "Read a part of it, or save it as Parquet; long tables in Parquet are read in batches."
+)
+# A table without known column names is long if it has more lines than this per label, and more than
+# this fraction of distinct pairs: a few duplicates do not make it wide.
+_LINES_PER_LABEL = 1.5
+_DISTINCT_PAIRS = 0.9
+SMALL = 1_000_000  # characters below which importing pyarrow takes longer than it saves
+# 007, 0x7 and -0 are integers for pyarrow, but text here.
+_ODD_INTEGER = re.compile(r"(?<![0-9.])0[0-9xX]|-0(?![0-9.])")
 
 
 class TextTable(NamedTuple):
-    """A text file, seen as a table.
+    """A text file as a table.
 
-    ``names`` are those of the header, or 0, 1, 2, ... if there is none; ``head`` is the first
-    lines of the body.
+    ``names`` are those of the header, or 0, 1, 2, ... if there is none. ``head`` is the first lines
+    below the header.
     """
 
     source: str
@@ -60,38 +71,39 @@ class TextTable(NamedTuple):
         number = parse_number(text, self.delimiter)
         if number is None:
             raise ReadError(
-                f"{self.source}, line {line}, column {self.names[column]!r}: {_cut(text)} is not "
-                f"a number. {self._advice(column)}"
+                place=FileLocation(self.source, line, self.names[column]),
+                allowed="a number",
+                value=_shorten(text),
+                advice=self._number_advice(column),
             )
         return number
 
     def numbers(self, fields: list[str], line: int, first: int) -> list[float]:
-        """Parse the cells of a line from the first one that holds a value."""
+        """Parse the cells of a line from the first one that contains a value."""
         cells = fields[first:]
-        if "_" not in "".join(cells):  # which Python would take
+        if "_" not in "".join(cells):  # Python accepts underscores
             with suppress(ValueError):
                 return list(map(float, cells))
         return [self.number(text, line, column) for column, text in enumerate(cells, first)]
 
     @property
     def n_lines(self) -> int:
-        """The number of lines at most, the header included."""
+        """An upper limit of the number of lines, including the header."""
         return max(self.text.count("\n"), self.text.count("\r")) + 1
 
-    def _advice(self, column: int) -> str:
-        """What to do about a cell that is no number."""
-        if self.holds_numbers(column):
-            return _MISSING_HINT
-        return f"Most cells of this column are text: leave it out. {LONG_HINT}"
+    def _number_advice(self, column: int) -> list[Text]:
+        if self.has_numbers(column):
+            return [_MISSING_HINT]
+        return ["Most cells of this column are text: remove it.", LONG_HINT]
 
-    def holds_numbers(self, column: int) -> bool:
-        """Whether most cells of a column are numbers or missing, as far as the first lines show."""
+    def has_numbers(self, column: int) -> bool:
+        """Whether most cells of a column are numbers or missing, in the first lines."""
         return _are_numbers(
             [line[column] for line in self.head if len(line) > column], self.delimiter
         )
 
     def body(self) -> Iterator[tuple[int, list[str]]]:
-        """Walk through the lines below the header, with their numbers; blank lines are skipped."""
+        """Iterate over the lines below the header, with their numbers; blank lines are skipped."""
         width = len(self.names)
         skip = self.has_header
         after_blank = False
@@ -111,66 +123,84 @@ class TextTable(NamedTuple):
                         yield reader.line_num, fields
                     after_blank = False
                 elif not _is_blank(fields):
-                    raise self._misfit(reader.line_num, fields)
+                    raise self._width_error(reader.line_num, fields)
                 else:
                     after_blank = True
         except csv.Error as error:
-            raise ReadError(f"{self.source}, line {reader.line_num}: {error}.") from error
+            place = FileLocation(self.source, reader.line_num)
+            raise ReadError(str(error), place=place) from error
         if note is not None:
             if sum(_starts_note(fields[0]) for fields in self.head) < 2:
                 raise ReadError(
-                    f"{self.source}, line {note[0]}: the last line is not like a row. "
-                    f"{_note_hint(note[1])} If it is a row, move it up."
+                    "the last line does not look like a row",
+                    place=FileLocation(self.source, note[0]),
+                    advice=[_note_advice(note[1]), "If it is a row, move it up."],
                 )
             yield note
 
-    def _misfit(self, line: int, fields: list[str]) -> ReadError:
-        noun = "field" if len(fields) == 1 else "fields"
+    def _width_error(self, line: int, fields: list[str]) -> ReadError:
         may_be_note = len(fields) == 1 or _starts_note(fields[0])
-        note = f" {_note_hint(fields)}" if may_be_note else ""
         return ReadError(
-            f"{self.source}, line {line}: {len(fields)} {noun}, but the table has {len(self.names)} "
-            f"(delimiter {DELIMITERS[self.delimiter]}).{note}"
+            f"{len(fields)} {'field' if len(fields) == 1 else 'fields'}, but the table has "
+            f"{len(self.names)} (delimiter {DELIMITERS[self.delimiter]})",
+            place=FileLocation(self.source, line),
+            advice=_note_advice(fields) if may_be_note else (),
         )
 
     def position(self, name: Any) -> int:
         """Find a column by its name."""
         if name not in self.names:
             raise UnknownNameError(
-                f"{self.source} has no column {name!r}; it has "
-                f"{', '.join(map(repr, self.names[:20]))}."
+                f"there is no column {name!r}; the columns are "
+                f"{', '.join(map(repr, self.names[:20]))}",
+                place=self.source,
             )
         return self.names.index(name)
 
 
-class NamedTriplets(NamedTuple):
-    """Entries by position, with the names of rows and columns."""
+class LabelledTriplets(NamedTuple):
+    """Entries by position, with row and column labels."""
 
     triplets: Triplets
     row_labels: np.ndarray
     column_labels: np.ndarray
 
 
-def decode(data: bytes, source: str) -> str:
-    """Decode UTF-8; refuse what is no text."""
-    if b"\0" in data:
-        raise ReadError(f"{source} is not a text file: it has zero bytes in it.")
-    # A single character outside of ASCII may make all of them take up to four bytes.
-    n_bytes = len(data) if data.isascii() else 4 * len(data)
-    check_room(n_bytes, f"a text of {in_bytes(len(data))}", _TOO_LARGE)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ReadError(
-            f"{source}, line {line}: not UTF-8 text ({error.reason}, byte {error.start}). "
-            "Save the file as UTF-8."
-        ) from error
+def read_text(
+    text: str, source: str, fields: LongFields | None, layout: Layout, duplicates: Duplicates
+) -> Observations:
+    """Read a text table; `fillrank.io.read.read` documents the rules."""
+    table = _open_table(text, source)
+    fields = fields or named_fields(table.names, layout)
+    if fields is not None:
+        entries = _parse_long(table, *map(table.position, fields))
+        return _from_long(entries, table, fields, duplicates)
+    if layout == "auto" and (found := _long_by_content(table)) is not None:
+        return _from_long(found, table, LongFields(*table.names[:3]), duplicates)
+    return _from_wide(table, duplicates)
+
+
+def _from_long(
+    entries: LabelledTriplets, table: TextTable, fields: LongFields, duplicates: Duplicates
+) -> Observations:
+    origin = Origin("long", None, *fields) if table.has_header else Origin("long")
+    return Observations.from_positions(*entries, origin, duplicates)
+
+
+def _from_wide(table: TextTable, duplicates: Duplicates) -> Observations:
+    matrix, row_labels, column_labels, row_field = _parse_wide(table)
+    check_unique(row_labels, "row")
+    origin = Origin("wide", row_field=row_field)
+    triplets = observed_cells(matrix)
+    return Observations.from_positions(triplets, row_labels, column_labels, origin, duplicates)
+
+
+# Delimiter and header.
 
 
 def split_lines(text: str, delimiter: str) -> Any:
-    """Make a csv reader: quotes, and line breaks within them, are as the csv module has them."""
-    lines: Iterator[str] = _lines(text)
+    """Make a csv reader; quotes, and line breaks within them, follow the csv module."""
+    lines: Iterator[str] = _iter_lines(text)
     if delimiter == "::":
         lines, delimiter = (line.replace("::", "\x1f") for line in lines), "\x1f"
     elif delimiter == " ":
@@ -178,11 +208,11 @@ def split_lines(text: str, delimiter: str) -> Any:
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter != "\t")
 
 
-def _lines(text: str) -> Iterator[str]:
-    """The lines with their ends; in pieces, for io.StringIO takes four bytes for each character."""
+def _iter_lines(text: str) -> Iterator[str]:
+    """The lines with their ends; in chunks, because io.StringIO takes four bytes per character."""
     start = 0
     while start < len(text):
-        stop = text.find("\n", start + _PIECE) + 1 or len(text)
+        stop = text.find("\n", start + _CHUNK) + 1 or len(text)
         yield from io.StringIO(text[start:stop], newline="")
         start = stop
 
@@ -192,7 +222,7 @@ def _is_blank(fields: list[str]) -> bool:
 
 
 def _starts_note(text: str) -> bool:
-    return text.lstrip().lower().startswith(NOTES)
+    return text.lstrip().lower().startswith(_NOTES)
 
 
 def _may_be_note(fields: list[str], after_blank: bool) -> bool:
@@ -206,12 +236,12 @@ def _may_be_note(fields: list[str], after_blank: bool) -> bool:
     return may_be and not _is_blank([first]) and _is_blank(others)
 
 
-def _note_hint(fields: list[str]) -> str:
-    return f"Delete the line if it is a note: {_cut(fields[0])}."
+def _note_advice(fields: list[str]) -> str:
+    return f"Delete the line if it is a note: {_shorten(fields[0])!r}."
 
 
 def parse_number(text: str, delimiter: str) -> float | None:
-    """Parse a number, NaN if it is missing, None if it is none.
+    """Parse a number; NaN if the text is a missing value, None if it is not a number.
 
     Examples
     --------
@@ -220,7 +250,7 @@ def parse_number(text: str, delimiter: str) -> float | None:
     """
     if not text:
         return np.nan
-    if "_" in text:  # which Python would take
+    if "_" in text:  # Python accepts underscores
         return None
     try:
         return float(text)
@@ -231,34 +261,34 @@ def parse_number(text: str, delimiter: str) -> float | None:
     return parse_number(text.replace(",", "."), ",") if delimiter == ";" and "," in text else None
 
 
-def open_table(text: str, source: str) -> TextTable:
-    """Find out the delimiter and the header."""
-    lines = (line for line in _lines(text) if line.strip(BLANK))
-    head_text = "".join(islice(lines, HEAD))
+def _open_table(text: str, source: str) -> TextTable:
+    """Determine the delimiter and the header."""
+    lines = (line for line in _iter_lines(text) if line.strip(_BLANK))
+    head_text = "".join(islice(lines, _HEAD))
     if not head_text:
-        raise ReadError(f"{source} is empty.")
+        raise ReadError("the file is empty", place=source)
     delimiter = _find_delimiter(head_text, source)
     head = [fields for fields in split_lines(head_text, delimiter) if not _is_blank(fields)]
-    width = _usual_width(head)
+    width = _most_common_width(head)
     has_header = _has_header(head, width, delimiter)
     names: list[Any] = list(range(width))
     if has_header:
         names = [name.strip() for name in head.pop(0)]
         if not head:
-            raise ReadError(f"{source} has a header, but no lines below it.")
+            raise ReadError("the file has a header, but no lines below it", place=source)
         if len(names) == width - 1:
-            names.insert(0, "")  # R leaves the name of the row names out
+            names.insert(0, "")  # R does not write a name for the column of row labels
         _check_header(names, source)
     return TextTable(source, text, delimiter, has_header, names, head)
 
 
-def _usual_width(lines: list[list[str]]) -> int:
+def _most_common_width(lines: list[list[str]]) -> int:
     return Counter(map(len, lines)).most_common(1)[0][0]
 
 
 def _find_delimiter(head: str, source: str) -> str:
-    """Choose what splits most lines into the same number of fields, if into two at least."""
-    best, best_share = None, 0.0
+    """Choose the delimiter that splits most lines into the same number of fields, at least two."""
+    best, best_fraction = None, 0.0
     for delimiter in DELIMITERS:
         try:
             lines = [fields for fields in split_lines(head, delimiter) if not _is_blank(fields)]
@@ -266,131 +296,224 @@ def _find_delimiter(head: str, source: str) -> str:
             continue
         if not lines:
             continue
-        width = _usual_width(lines)
-        share = sum(len(fields) == width for fields in lines) / len(lines)
-        if width > 1 and share > best_share:
-            best, best_share = delimiter, share
-    if best is None or best_share < 0.5:
+        width = _most_common_width(lines)
+        fraction = sum(len(fields) == width for fields in lines) / len(lines)
+        if width > 1 and fraction > best_fraction:
+            best, best_fraction = delimiter, fraction
+    if best is None or best_fraction < 0.5:
         raise ReadError(
-            f"{source} does not look like a table: its lines cannot be split into equally many "
-            f"fields by any of {', '.join(DELIMITERS.values())}."
+            "the file is not a table: its lines cannot be split into the same number of fields by any "
+            f"of {', '.join(DELIMITERS.values())}",
+            place=source,
         )
     return best
 
 
 def _has_header(head: list[list[str]], width: int, delimiter: str) -> bool:
-    """A header is text where numbers follow; or it begins as the name of row names does."""
+    """Whether the first line is text above numbers, or starts with a name for row labels."""
     first, *rest = head
     is_text = [parse_number(name, delimiter) is None for name in first]
     if not rest:
         return is_text[-1]
     if len(first) == width - 1 and any(is_text):
         return True
-    # A line of another length says nothing about columns: it may be a note at the end.
-    usual = [fields for fields in rest if len(fields) == width] or rest
-    columns = list(zip(*usual, strict=False))[: len(first)]
+    # A line of another width has no information about columns: it may be a note at the end.
+    regular = [fields for fields in rest if len(fields) == width] or rest
+    columns = list(zip(*regular, strict=False))[: len(first)]
     if any(is_text[j] and first[j] in cells for j, cells in enumerate(columns)):
-        return False  # a name that comes again below is no title
+        return False  # a name that is repeated below is not a header
     numeric = [j for j, cells in enumerate(columns) if _are_numbers(cells, delimiter)]
     if 2 * sum(is_text[j] for j in numeric) > len(numeric):
         return True
     filled = not any(name.strip() == "" for name in first[1:])
-    return names_rows(first[0]) and filled and len(set(first)) == len(first)
+    return is_label_column(first[0]) and filled and len(set(first)) == len(first)
 
 
 def _are_numbers(cells: Sequence[str], delimiter: str) -> bool:
-    """Whether at least half of the cells are numbers or missing: a few others may be mistakes."""
+    """Whether at least half of the cells are numbers or missing; a few others may be mistakes."""
     return 2 * sum(parse_number(cell, delimiter) is None for cell in cells) <= len(cells)
 
 
-def _cut(text: str) -> str:
-    """A cell as it is shown in a message."""
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+def _shorten(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _check_header(names: list[str], source: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise ReadError(f"{source}: the header has {repeated[0]!r} more than once. Rename one.")
+        raise ReadError(
+            f"the header has {repeated[0]!r} more than once", place=source, advice="Rename one."
+        )
 
 
-def parse_long(table: TextTable, row: int, column: int, value: int) -> NamedTriplets:
-    """Take one entry per line, from the columns at three positions."""
+# Long or wide.
+
+
+def _long_by_content(table: TextTable) -> LabelledTriplets | None:
+    if len(table.names) not in (3, 4):
+        return None
+    if table.has_header and table.has_numbers(1):
+        return None  # as `_looks_long` would find, after all lines were parsed
+    try:
+        entries = _parse_long(table, 0, 1, 2)
+    except ReadError:
+        if not table.has_numbers(1) and table.has_numbers(2):
+            raise  # it cannot be a wide table
+        return None
+    return entries if _looks_long(entries, table) else None
+
+
+def _looks_long(entries: LabelledTriplets, table: TextTable) -> bool:
+    (row_index, column_index, _), *labels = entries
+    if not all(_can_be_labels(each, table.delimiter) for each in labels):
+        return False
+    if not any(_mark_numbers(labels[1], table.delimiter)):
+        return True  # the second column is text, so the table cannot be a wide one
+    n_lines, n_labels = len(row_index), max(map(len, labels))
+    pairs = np.sort(row_index.astype(np.int64) * n_labels + column_index)
+    n_pairs = 1 + int(np.count_nonzero(np.diff(pairs)))
+    many = n_lines > _LINES_PER_LABEL * n_labels
+    return not table.has_header and many and n_pairs >= _DISTINCT_PAIRS * n_lines
+
+
+def _can_be_labels(labels: np.ndarray, delimiter: str) -> bool:
+    """Whether labels are integers or text, not fractions or missing values."""
+    return labels.dtype.kind == "i" or not any(_mark_numbers(labels, delimiter))
+
+
+def _mark_numbers(labels: np.ndarray, delimiter: str) -> list[bool]:
+    return [parse_number(str(label), delimiter) is not None for label in labels]
+
+
+# Entries.
+
+
+def _parse_long(table: TextTable, row: int, column: int, value: int) -> LabelledTriplets:
+    """Parse one entry per line, from the columns at three positions."""
     if (fast := parse_long_fast(table, row, column, value)) is not None:
-        return NamedTriplets(*fast)
+        return fast
     rows: dict[str, int] = {}
     columns: dict[str, int] = {}
     row_index, column_index, values = array("i"), array("i"), array("d")
     n_lines = table.n_lines
     for line, fields in table.body():
         n_read = len(values)
-        if (
-            n_read >= _FIRST_CHECK and n_read & (n_read - 1) == 0
-        ):  # and then whenever it has doubled
+        if n_read >= _FIRST_CHECK and n_read & (n_read - 1) == 0:  # at powers of two
             _check_long(n_lines, n_read, len(rows) + len(columns))
-        row_name, column_name = fields[row].strip(), fields[column].strip()
-        if not (row_name and column_name):
-            nameless = table.names[column if row_name else row]
-            raise ReadError(f"{table.source}, line {line}: no name in column {nameless!r}.")
-        row_index.append(rows.setdefault(row_name, len(rows)))
-        column_index.append(columns.setdefault(column_name, len(columns)))
+        row_label, column_label = fields[row].strip(), fields[column].strip()
+        if not (row_label and column_label):
+            name = table.names[column if row_label else row]
+            raise ReadError("the label is missing", place=FileLocation(table.source, line, name))
+        row_index.append(rows.setdefault(row_label, len(rows)))
+        column_index.append(columns.setdefault(column_label, len(columns)))
         values.append(table.number(fields[value], line, value))
     triplets = Triplets(*map(np.array, (row_index, column_index, values)))
-    return NamedTriplets(triplets, as_labels(list(rows)), as_labels(list(columns)))
+    return LabelledTriplets(triplets, parse_labels(list(rows)), parse_labels(list(columns)))
 
 
 def _check_long(n_lines: int, n_read: int, n_labels: int) -> None:
-    """Refuse a long table that does not fit in memory if the rest has as many new labels per line."""
+    """Raise InputError if the rest of a table, with as many new labels per line, exceeds memory."""
     n_left = max(n_lines - n_read, 0)
-    check_room(
+    check_memory(
         _BYTES_PER_LINE * n_left + _BYTES_PER_LABEL * n_left * n_labels // n_read,
         f"a long table of {n_lines:,} lines",
-        _TOO_LARGE,
+        _SIZE_ADVICE,
     )
 
 
-def parse_wide(table: TextTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, str | None]:
-    """Take one cell per entry; return the cells, both sides' names, the name of the row names."""
-    named = _first_column_names(table)
-    n_columns = len(table.names) - named
-    n_cells = table.n_lines * n_columns
-    n_labels = table.n_lines if named else 0
-    check_room(
-        _BYTES_PER_CELL * n_cells + _BYTES_PER_LABEL * n_labels,
+def _parse_wide(table: TextTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, str | None]:
+    """Parse one cell per entry; return the cells, both labels, the name of the label column."""
+    has_labels = _has_row_labels(table)
+    n_columns = len(table.names) - has_labels
+    n_labels = table.n_lines if has_labels else 0
+    check_memory(
+        _BYTES_PER_CELL * table.n_lines * n_columns + _BYTES_PER_LABEL * n_labels,
         f"a wide table of up to {table.n_lines:,} lines and {n_columns:,} columns",
-        _TOO_LARGE,
+        _SIZE_ADVICE,
     )
     labels, cells = [], array("d")
     for line, fields in table.body():
-        if named:
+        if has_labels:
             labels.append(fields[0].strip())
             if not labels[-1]:
-                raise ReadError(f"{table.source}, line {line}: the row has no name.")
-        cells.extend(table.numbers(fields, line, int(named)))
+                raise ReadError("the row label is missing", place=FileLocation(table.source, line))
+        cells.extend(table.numbers(fields, line, int(has_labels)))
     n_rows = len(cells) // n_columns
-    row_labels = as_labels(labels) if named else np.arange(n_rows)
-    column_labels = as_labels(table.names[named:]) if table.has_header else np.arange(n_columns)
-    row_field = table.names[0] if named and table.has_header else None
+    row_labels = parse_labels(labels) if has_labels else np.arange(n_rows)
+    column_labels = np.arange(n_columns)
+    if table.has_header:
+        column_labels = parse_labels(table.names[has_labels:])
+    row_field = table.names[0] if has_labels and table.has_header else None
     matrix = np.frombuffer(cells).reshape(n_rows, n_columns)
     return matrix, row_labels, column_labels, row_field or None
 
 
-def _first_column_names(table: TextTable) -> bool:
-    if table.has_header and names_rows(table.names[0]):
+def _has_row_labels(table: TextTable) -> bool:
+    if table.has_header and is_label_column(table.names[0]):
         return True
-    return not table.holds_numbers(0)
+    return not table.has_numbers(0)
 
 
-def as_labels(names: list[str]) -> np.ndarray:
-    """Make integers of names if all are written as such; otherwise leave them text.
+def parse_labels(labels: list[str]) -> np.ndarray:
+    """Convert labels to integers if all are written as such; otherwise they stay text.
 
     Examples
     --------
-    >>> as_labels(["1", "10"]), as_labels(["01", "10"])
+    >>> parse_labels(["1", "10"]), parse_labels(["01", "10"])
     (array([ 1, 10]), array(['01', '10'], dtype=object))
     """
-    if all(INTEGER.fullmatch(name) for name in names):
-        # Longer than any integer that numpy has, or that Python would make of text.
+    if all(_INTEGER.fullmatch(label) for label in labels):
+        # Some may be too long for int64, or for Python's limit on digits.
         with suppress(OverflowError, ValueError):
-            return np.array([int(name) for name in names], dtype=np.int64)
-    return as_names(names)
+            return np.array([int(label) for label in labels], dtype=np.int64)
+    return as_labels(labels)
+
+
+# Large long tables are read by pyarrow, if it is installed and gives the same result.
+
+
+def parse_long_fast(table: TextTable, row: int, column: int, value: int) -> LabelledTriplets | None:
+    """Parse a long table with integer labels and no missing values by pyarrow, or return None.
+
+    All other tables are left to the slow parser, which also reports errors.
+    """
+    if len(table.text) < SMALL or not find_spec("pyarrow") or not _is_simple(table):
+        return None
+    columns = _read_by_pyarrow(table, {row: "int64", column: "int64", value: "float64"})
+    if columns is None:
+        return None
+    return LabelledTriplets(*encode_triplets(*(part.to_numpy() for part in columns)))
+
+
+def _is_simple(table: TextTable) -> bool:
+    text = table.text
+    if table.delimiter == " " or text[:1].isspace() or '"' in text:
+        return False
+    # Searching for plain strings is much faster than the pattern, and usually sufficient.
+    may_be_odd = any(f"{before}0" in text for before in ("\n", "\r", " ", "-", table.delimiter))
+    return not (may_be_odd or text.startswith("0")) or not _ODD_INTEGER.search(text)
+
+
+def _read_by_pyarrow(table: TextTable, types: dict[int, str]) -> list[Any] | None:
+    import pyarrow
+    from pyarrow import csv
+
+    text, delimiter = table.text, table.delimiter
+    if delimiter == "::":
+        text, delimiter = text.replace("::", "\x1f"), "\x1f"
+    positions = [str(position) for position in range(len(table.names))]
+    selected = [str(position) for position in types]
+    try:
+        read = csv.read_csv(
+            pyarrow.BufferReader(text.encode()),
+            csv.ReadOptions(column_names=positions, skip_rows=int(table.has_header)),
+            csv.ParseOptions(delimiter=delimiter, quote_char=False),
+            csv.ConvertOptions(
+                column_types={str(position): kind for position, kind in types.items()},
+                include_columns=selected,
+                null_values=[],
+            ),
+        )
+    except pyarrow.ArrowInvalid:
+        return None
+    return [read.column(position) for position in selected]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fillrank.run.recorder import Traces
-from fillrank.runtime.cache_folder import some_home
+from fillrank.runtime.cache_folder import temporary_home
 
 # Vehtari et al. (2021) ask for R-hat below 1.01 before a draw is reported. Predictions are means over
 # many weakly identified factors, and are steady long before every singular value is.
@@ -132,7 +132,7 @@ def _judge(trace: np.ndarray, method: str = "rank") -> tuple[float, float]:
     if np.ptp(trace) == 0.0:
         return 1.0, float(trace.size)
     # Imported late: it costs a quarter of the package's import time.
-    with some_home():
+    with temporary_home():
         from arviz_stats.base import array_stats
 
     if len(trace) == 1:

@@ -10,7 +10,7 @@ import numpy as np
 from fillrank.kernels.factors import orthonormalise
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
-from fillrank.table.blocks import blocks
+from fillrank.table.entries import iter_blocks
 
 # Fewer factors than this are not worth saving: tables with a side as short have exact means.
 _FEWEST = 64
@@ -71,7 +71,7 @@ def _average_product(sides: list[tuple[np.ndarray, np.ndarray]], X: np.ndarray) 
     inner = [right.T @ X for _, right in sides]
     m, dtype = len(sides[0][0]), sides[0][0].dtype
     out = np.empty((m, X.shape[1]), dtype=dtype)
-    for rows in blocks(m, _ROWS):
+    for rows in iter_blocks(m, _ROWS):
         total = np.zeros((rows.stop - rows.start, X.shape[1]))
         for (left, _), G in zip(sides, inner, strict=True):
             total += left[rows] @ G

@@ -10,7 +10,7 @@ import numpy as np
 from fillrank.errors import NotSupportedError
 from fillrank.posterior.posterior import Units
 from fillrank.run.recorder import Traces
-from fillrank.runtime.cache_folder import some_home
+from fillrank.runtime.cache_folder import temporary_home
 from fillrank.table.observations import Observations
 from fillrank.version import __version__
 
@@ -115,7 +115,7 @@ def _makers() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """What makes a group of arrays (chain, draw, ...), and a tree of groups."""
     try:
         # Imported late: they are an extra.
-        with some_home():
+        with temporary_home():
             from arviz_base import dict_to_dataset
             from xarray import DataTree
     except ImportError as error:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fillrank.table.fingerprint import fingerprint
-from fillrank.table.observations import Observations
+from fillrank.table.observations import Observations, fingerprint
 from fillrank.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")

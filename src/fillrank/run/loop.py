@@ -16,7 +16,7 @@ from fillrank.errors import NumericalError
 from fillrank.run.chains import Chain, ObservedData, Sampler, Step
 from fillrank.run.chains import run as sweeps
 from fillrank.run.recorder import Recorder
-from fillrank.runtime.progress import progress_for
+from fillrank.runtime.progress import make_progress
 
 # The default burn-in. Monte Carlo EM runs as long. On ratings a longer one is worse: EM slowly lowers
 # sigma^2 as spare components fit noise (docs/defaults.md).
@@ -103,7 +103,7 @@ def execute(
     recorder = run.recorder
     interrupted = False
     steps = sweeps(run.chains, data, sampler, plan.n_adapt, run.n_sweeps)
-    with progress_for(show, "sweep") as report_progress:
+    with make_progress(show, "sweep") as report_progress:
         try:
             if save is not None:
                 save(run, force=True)

@@ -1,4 +1,4 @@
-"""Where things are kept that can be had again: data sets from the network, compiled kernels."""
+"""The cache folder, for downloaded data sets and compiled kernels."""
 
 import os
 import sys
@@ -10,15 +10,15 @@ from fillrank.errors import OutputError
 
 
 def cache_folder() -> Path:
-    """Name fillrank's folder in the user's cache folder; neither need be there yet.
+    """The path of fillrank's folder in the user's cache folder; it may not exist yet.
 
-    The user's is ``$XDG_CACHE_HOME`` or ``%LOCALAPPDATA%`` if one is set, else ``~/Library/Caches`` on
-    macOS and ``~/.cache`` elsewhere.
+    The user's cache folder is ``$XDG_CACHE_HOME`` or ``%LOCALAPPDATA%`` if one is set, else
+    ``~/Library/Caches`` on macOS and ``~/.cache`` elsewhere.
 
     Raises
     ------
     OutputError
-        None is set, and this user has no home.
+        None of these is set, and the user has no home folder.
 
     Examples
     --------
@@ -32,15 +32,15 @@ def cache_folder() -> Path:
         home = Path.home()
     except RuntimeError as error:
         raise OutputError(
-            "there is no cache folder, because this user has no home. Set the environment variable "
-            "XDG_CACHE_HOME to a folder that can be written."
+            "there is no cache folder, because this user has no home folder",
+            advice="Set the environment variable XDG_CACHE_HOME to a folder that can be written.",
         ) from error
-    return home.joinpath(*_usual_place(sys.platform), "fillrank")
+    return home.joinpath(*_default_cache(sys.platform), "fillrank")
 
 
 @contextmanager
-def some_home() -> Iterator[None]:
-    """Let packages that look for the user's home when they are imported find one in any case."""
+def temporary_home() -> Iterator[None]:
+    """Set HOME if the user has no home folder, for packages that look for it when imported."""
     try:
         Path.home()
     except RuntimeError:
@@ -53,5 +53,5 @@ def some_home() -> Iterator[None]:
         yield
 
 
-def _usual_place(platform: str) -> tuple[str, ...]:
+def _default_cache(platform: str) -> tuple[str, ...]:
     return ("Library", "Caches") if platform == "darwin" else (".cache",)

@@ -1,10 +1,10 @@
-"""Whether something fits in memory, asked before it is made."""
+"""Available memory, checked before large arrays are made."""
 
 import os
 from pathlib import Path
 from types import ModuleType
 
-from fillrank.errors import InputError
+from fillrank.errors import InputError, Text
 
 resource: ModuleType | None
 try:
@@ -12,8 +12,9 @@ try:
 except ImportError:  # Windows
     resource = None
 
-# A container's own limit, what it uses, and how that is made up: in the two forms that Linux has had.
-_CONTAINERS = (
+# Files with a container's limit, its use and its statistics, in versions 2 and 1 of cgroups, and the
+# field of the statistics for memory that the system frees when needed.
+_CGROUPS = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     (
         "memory/memory.limit_in_bytes",
@@ -22,23 +23,23 @@ _CONTAINERS = (
         "total_inactive_file",
     ),
 )
-_CONTROL = Path("/sys/fs/cgroup")
-_MACHINE = Path("/proc/meminfo")
-_PROCESS = Path("/proc/self/statm")
+_CGROUP_FOLDER = Path("/sys/fs/cgroup")
+_MEMINFO = Path("/proc/meminfo")
+_STATM = Path("/proc/self/statm")
 
 
 def available_memory() -> int | None:
-    """The bytes that can still be had, by the machine, the container or the process itself.
+    """The bytes that are available, within the limits of the machine, the container and the process.
 
-    None if none of these has a limit that is known.
+    None if none of these limits is known.
     """
-    found = [_of_machine(), _of_process(), *(_of_container(*files) for files in _CONTAINERS)]
+    found = [_of_machine(), _of_process(), *(_of_container(*files) for files in _CGROUPS)]
     return min((n for n in found if n is not None), default=None)
 
 
 def _of_machine() -> int | None:
     try:
-        for line in _MACHINE.read_text().splitlines():
+        for line in _MEMINFO.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return 1024 * int(line.split()[1])
     except (OSError, ValueError, IndexError):
@@ -50,58 +51,59 @@ def _of_machine() -> int | None:
 
 
 def _of_process() -> int | None:
-    """What is left of the limit on addresses that `ulimit -v` or a scheduler has set."""
+    """What remains of the limit on address space that `ulimit -v` or a scheduler has set."""
     if resource is None:
         return None
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     try:
-        taken = int(_PROCESS.read_text().split()[0]) * resource.getpagesize()
+        used = int(_STATM.read_text().split()[0]) * resource.getpagesize()
     except (OSError, ValueError, IndexError):
         return None
-    return None if limit == resource.RLIM_INFINITY else max(limit - taken, 0)
+    return None if limit == resource.RLIM_INFINITY else max(limit - used, 0)
 
 
-def _of_container(most: str, used: str, parts: str, cache: str) -> int | None:
+def _of_container(limit_file: str, usage_file: str, stat_file: str, cache_field: str) -> int | None:
     try:
-        limit = int((_CONTROL / most).read_text())
-        taken = int((_CONTROL / used).read_text())
-        lines = (line.split() for line in (_CONTROL / parts).read_text().splitlines())
-        given_back = int(dict(lines).get(cache, 0))  # copies of files, dropped when need be
+        limit = int((_CGROUP_FOLDER / limit_file).read_text())
+        used = int((_CGROUP_FOLDER / usage_file).read_text())
+        lines = (line.split() for line in (_CGROUP_FOLDER / stat_file).read_text().splitlines())
+        reclaimable = int(dict(lines).get(cache_field, 0))  # cached files, dropped when needed
     except (OSError, ValueError):  # no container, or one without a limit
         return None
-    return max(limit - taken + given_back, 0)
+    return max(limit - used + reclaimable, 0)
 
 
-def check_room(n_bytes: int, what: str, instead: str) -> None:
-    """Refuse what cannot fit, and name a way that can.
+def check_memory(n_bytes: int, what: str, advice: Text) -> None:
+    """Raise InputError if ``n_bytes`` are more than the available memory.
 
     Parameters
     ----------
     n_bytes : int
     what : str
-        What would take them.
-    instead : str
-        A sentence on what to do.
+        What takes this memory, for the message.
+    advice : Text
+        A sentence on what to do instead.
     """
     available = available_memory()
     if available is not None and n_bytes > available:
         raise InputError(
-            f"{what} would take about {in_bytes(n_bytes)} of memory, and {in_bytes(available)} can be "
-            f"had. {instead}"
+            f"{what} would take about {format_bytes(n_bytes)} of memory, and "
+            f"{format_bytes(available)} are available",
+            advice=advice,
         )
 
 
-def in_bytes(n_bytes: float) -> str:
-    """A number of bytes for people.
+def format_bytes(n_bytes: float) -> str:
+    """Format a number of bytes in a suitable unit.
 
     Examples
     --------
-    >>> in_bytes(500), in_bytes(3_200_000_000)
+    >>> format_bytes(500), format_bytes(3_200_000_000)
     ('500 bytes', '3.2 GB')
     """
     size = float(n_bytes)
     for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 999.5:  # what is above rounds to 1000
+        if size < 999.5:  # larger sizes would round to 1000
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:,.0f} TB" if size >= 100 else f"{size:.3g} TB"

@@ -1,4 +1,4 @@
-"""Progress of a long run: a bar in a terminal, plain lines elsewhere, silence when asked."""
+"""Progress of a long run: a bar in a terminal, lines elsewhere, or nothing."""
 
 import sys
 import time
@@ -10,13 +10,13 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 class Progress(Protocol):
-    """Something that is told how far a run is."""
+    """A function that is called with the progress of a run."""
 
     def __call__(self, done: int, total: int, note: str) -> None: ...
 
 
 class _Lines:
-    """A line every ten seconds: short runs say nothing."""
+    """Prints a line every ten seconds, so nothing in short runs."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
@@ -34,7 +34,7 @@ class _Lines:
 
 
 class _Bar:
-    """tqdm's bar, made at the first sweep."""
+    """The progress bar of tqdm."""
 
     def __init__(self, unit: str) -> None:
         from tqdm import tqdm
@@ -50,16 +50,16 @@ class _Bar:
         self._bar.close()
 
 
-def say(text: str, wanted: bool) -> None:
-    """A line to standard error, if progress is wanted."""
-    if wanted:
+def report_progress(text: str, enabled: bool) -> None:
+    """Print a line to standard error, if enabled."""
+    if enabled:
         print(f"fillrank: {text}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def progress_for(wanted: bool, unit: str) -> Iterator[Progress]:
-    """The kind of progress that fits where standard error goes."""
-    if not wanted:
+def make_progress(enabled: bool, unit: str) -> Iterator[Progress]:
+    """Progress in the form that suits standard error; nothing if not enabled."""
+    if not enabled:
         yield lambda done, total, note: None
     elif sys.stderr.isatty():
         bar = _Bar(unit)

@@ -1,14 +1,18 @@
-"""Entries in compressed form: what the kernels see of a table."""
+"""Observed entries in compressed sparse row form, as kernels use them."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+
+_BLOCK = 2**20
 
 
 class Entries(NamedTuple):
-    """The observed entries of a matrix, gathered by row (or, of its transpose, by column).
+    """The observed entries of a matrix, grouped by row (or, for its transpose, by column).
 
-    Row i holds ``values[pointers[i]:pointers[i + 1]]`` in the columns
+    Row i has ``values[pointers[i]:pointers[i + 1]]`` in the columns
     ``indices[pointers[i]:pointers[i + 1]]``, in ascending order.
     """
 
@@ -18,7 +22,7 @@ class Entries(NamedTuple):
 
     @property
     def n_entries(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return self.values.size
 
     @property
@@ -30,8 +34,84 @@ class Entries(NamedTuple):
 def compress(
     n_rows: int, row_index: np.ndarray, column_index: np.ndarray, values: np.ndarray
 ) -> Entries:
-    """Gather triplets by row; within a row the columns ascend."""
+    """Group triplets by row; within a row, sort by column."""
     order = np.lexsort((column_index, row_index))
     pointers = np.zeros(n_rows + 1, dtype=np.int64)
     np.cumsum(np.bincount(row_index, minlength=n_rows), out=pointers[1:])
     return Entries(pointers, column_index[order].astype(np.int32), values[order])
+
+
+# scipy's format conversions are counting sorts, linear in the number of entries. Grouping by column
+# and then by row sorts triplets by row and column. Both conversions keep zeros and duplicates, and the
+# order in which they were given.
+
+
+def group_by_row(
+    row_index: np.ndarray, column_index: np.ndarray, values: np.ndarray, shape: tuple[int, int]
+) -> Entries:
+    """Group triplets by row; within a row they keep their order.
+
+    Examples
+    --------
+    >>> rows, columns, values = np.array([1, 0, 1]), np.array([5, 4, 3]), np.array([1.0, 2.0, 3.0])
+    >>> group_by_row(rows, columns, values, (2, 6)).indices
+    array([4, 5, 3], dtype=int32)
+    """
+    triplets = sp.coo_array((values, (row_index, column_index)), shape=shape)
+    triplets.has_canonical_format = True  # otherwise scipy sorts and sums duplicates
+    return _from_scipy(triplets.tocsr())
+
+
+def transpose(entries: Entries, n_columns: int) -> Entries:
+    """The entries of the transpose; within a row they are in the order of their columns.
+
+    Examples
+    --------
+    >>> entries = Entries(np.array([0, 2, 3]), np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]))
+    >>> transpose(entries, 2).values
+    array([1., 3., 2.])
+    """
+    pointers, indices, values = entries
+    if pointers[-1] <= np.iinfo(np.int32).max:  # otherwise scipy widens the indices to match
+        pointers = pointers.astype(np.int32)
+    matrix = sp.csr_array((values, indices, pointers), shape=(pointers.size - 1, n_columns))
+    return _from_scipy(matrix.tocsc())
+
+
+def _from_scipy(matrix: sp.csr_array | sp.csc_array) -> Entries:
+    indices = matrix.indices.astype(np.int32, copy=False)
+    return Entries(matrix.indptr.astype(np.int64), indices, matrix.data)
+
+
+def iter_blocks(length: int, size: int = _BLOCK) -> Iterator[slice]:
+    """Slices that cover ``length`` elements in order, so that temporary arrays stay small.
+
+    Examples
+    --------
+    >>> list(iter_blocks(5, size=2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    for start in range(0, length, size):
+        yield slice(start, min(start + size, length))
+
+
+def compact_floats(values: np.ndarray) -> np.ndarray:
+    """Convert to float32 if every value is exact in it; otherwise return ``values``.
+
+    Ratings, half stars and integers up to 2^24 are exact. There must be no NaN, which is not equal to
+    itself.
+
+    Examples
+    --------
+    >>> compact_floats(np.array([4.5, 3.0])).dtype, compact_floats(np.array([0.1, 3.0])).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    if values.dtype == np.float32:
+        return values
+    compact = np.empty(values.shape, dtype=np.float32)
+    for block in iter_blocks(values.size):
+        with np.errstate(over="ignore", under="ignore"):
+            compact[block] = values[block]
+        if not np.array_equal(compact[block], values[block]):
+            return values
+    return compact

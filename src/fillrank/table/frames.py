@@ -1,6 +1,6 @@
-"""Data frames in and out, of any library that narwhals knows.
+"""Conversion from and to data frames of any library that narwhals supports.
 
-None of those libraries is imported here: a user who has one brings it along.
+No data frame library is imported here, only used if the user has imported it.
 """
 
 from __future__ import annotations
@@ -13,29 +13,28 @@ import narwhals as nw
 import numpy as np
 
 from fillrank.errors import InputError, UnknownNameError
-from fillrank.table.formatting import as_unicode
-from fillrank.table.labels import as_names, check_unique, listed
+from fillrank.table.labels import as_labels, check_unique, format_labels, replace_surrogates
 from fillrank.table.layout import LONG_HINT, LongFields
 
 if TYPE_CHECKING:
     from fillrank.table.observations import Observations
 
-PANDAS_STORED_INDEX = "__index_level_0__"  # what pandas calls an unnamed index in Parquet
+PANDAS_STORED_INDEX = "__index_level_0__"  # pandas' name for an unnamed index in Parquet
 
 
 class Origin(NamedTuple):
-    """What the entries came from, so that results can go out in the same kind.
+    """The kind of data that entries came from, so that results are returned in the same kind.
 
     Attributes
     ----------
     layout : {"long", "wide", "matrix", "sparse", "triplets"}
     backend : narwhals.Implementation or None
-        The library of the data frame; None if there was none.
+        The library of the data frame; None for other data.
     row_field, column_field, value_field : name or None
-        The columns of a long table. In a wide one ``row_field`` is the column of row names, or
-        the name of the index, and ``column_field`` the name that pandas gives to the columns.
+        The columns of a long table. For a wide table, ``row_field`` is the column of row labels or
+        the name of the index, and ``column_field`` the name of the columns in pandas.
     rows_in_index : bool
-        Whether a wide table had its row names in a pandas index.
+        Whether the row labels of a wide table are a pandas index.
     """
 
     layout: Literal["long", "wide", "matrix", "sparse", "triplets"]
@@ -47,7 +46,7 @@ class Origin(NamedTuple):
 
 
 class WideTable(NamedTuple):
-    """A wide table as an array with NaN and its names."""
+    """A wide table as an array with NaN, with its labels."""
 
     matrix: np.ndarray
     row_labels: np.ndarray
@@ -55,8 +54,8 @@ class WideTable(NamedTuple):
     origin: Origin
 
 
-def is_table(data: Any) -> bool:
-    """Say whether ``data`` is a data frame, be it lazy."""
+def is_data_frame(data: Any) -> bool:
+    """Whether ``data`` is a data frame, which may be lazy."""
     try:
         frame = nw.from_native(data, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -65,19 +64,19 @@ def is_table(data: Any) -> bool:
 
 
 def as_frame(table: Any) -> nw.DataFrame[Any]:
-    """Wrap a data frame that is in memory."""
+    """Wrap a data frame in narwhals; raise InputError if it is lazy or not a data frame."""
     try:
         frame: Any = nw.from_native(table, pass_through=True)
     except nw.exceptions.DuplicateError as error:
         raise InputError(
-            f"every column of a table needs its own name. {error}\nRename them first."
+            f"every column of a table needs its own name ({error})", advice="Rename them first."
         ) from error
     if isinstance(frame, nw.LazyFrame):
-        raise InputError("the table must be in memory; got a lazy one. Call .collect() first.")
+        raise InputError("the table must be in memory; got a lazy frame. Call .collect() first.")
     if not isinstance(frame, nw.DataFrame):
         raise InputError(
             "a table must be a pandas, polars or pyarrow data frame (or another that narwhals "
-            f"knows); got {type(table).__name__}. Use from_matrix for arrays."
+            f"supports); got {type(table).__name__}. Use from_matrix for arrays."
         )
     return frame
 
@@ -85,54 +84,54 @@ def as_frame(table: Any) -> nw.DataFrame[Any]:
 def long_columns(
     frame: nw.DataFrame[Any], fields: LongFields
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Origin]:
-    """Give row names, column names and values of a long table, and its origin."""
+    """Row labels, column labels and values of a long table, and its origin."""
     check_fields(frame.columns, fields)
-    rows, names, values = (frame.get_column(field) for field in fields)
+    rows, columns, values = (frame.get_column(field) for field in fields)
     origin = Origin("long", frame.implementation, *fields)
-    return as_names(rows.to_numpy()), as_names(names.to_numpy()), real_column(values), origin
+    return as_labels(rows.to_numpy()), as_labels(columns.to_numpy()), real_column(values), origin
 
 
 def check_fields(columns: Sequence[str], fields: LongFields) -> None:
-    """Refuse fields that a table does not have."""
+    """Raise UnknownNameError if a table does not have one of the fields."""
     for field in fields:
         if field not in columns:
             raise UnknownNameError(
-                f"the table has no column {field!r}; it has {', '.join(map(repr, columns))}."
+                f"there is no column {field!r}; the columns are {', '.join(map(repr, columns))}."
             )
 
 
 def wide_table(frame: nw.DataFrame[Any]) -> WideTable:
-    """Give the cells and names of a wide table.
+    """The cells and labels of a wide table.
 
-    Row names are the index of a pandas table, if it is more than a count of rows; otherwise the
-    only column of text or dates; otherwise 0, 1, 2, ...
+    Row labels are the index of a pandas table, unless it is a default RangeIndex; otherwise the only
+    column of text or dates; otherwise 0, 1, 2, ...
     """
     native = frame.to_native()
     pandas_like = frame.implementation.is_pandas_like()
-    names = as_names(native.columns if pandas_like else frame.columns)
+    column_labels = as_labels(native.columns if pandas_like else frame.columns)
     columns = list(frame.iter_columns())
     label_column = None
-    if not (pandas_like and _is_meant(native.index)):
-        label_column = _label_column(columns)
+    if not (pandas_like and _has_labels(native.index)):
+        label_column = _find_label_column(columns)
     cells = [column for j, column in enumerate(columns) if j != label_column]
     matrix = np.empty((len(frame), len(cells)))
     for j, column in enumerate(cells):
         matrix[:, j] = real_column(column)
 
     if label_column is not None:
-        row_labels = as_names(columns[label_column].to_numpy())
+        row_labels = as_labels(columns[label_column].to_numpy())
         row_field = columns[label_column].name
-        names = np.delete(names, label_column)
+        column_labels = np.delete(column_labels, label_column)
     elif pandas_like:
-        row_labels, row_field = as_names(native.index), native.index.name
+        row_labels, row_field = as_labels(native.index), native.index.name
     else:
         row_labels, row_field = np.arange(len(frame)), None
     check_unique(row_labels, "row")
-    check_unique(names, "column")
+    check_unique(column_labels, "column")
     return WideTable(
         matrix,
         row_labels,
-        names,
+        column_labels,
         Origin(
             "wide",
             frame.implementation,
@@ -143,39 +142,39 @@ def wide_table(frame: nw.DataFrame[Any]) -> WideTable:
     )
 
 
-def _is_meant(index: Any) -> bool:
-    """Say whether a pandas index names the rows, rather than counting them by default."""
+def _has_labels(index: Any) -> bool:
+    """Whether a pandas index is more than the default count of rows."""
     return not (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1)
 
 
-def _label_column(columns: list[nw.Series[Any]]) -> int | None:
-    """Find the only column that can name the rows and cannot hold values."""
-    found = [j for j, column in enumerate(columns) if _can_name_rows(column)]
+def _find_label_column(columns: list[nw.Series[Any]]) -> int | None:
+    """The position of the only column that can contain labels, but not values."""
+    found = [j for j, column in enumerate(columns) if _has_label_type(column)]
     return found[0] if len(found) == 1 else None
 
 
-def _can_name_rows(column: nw.Series[Any]) -> bool:
+def _has_label_type(column: nw.Series[Any]) -> bool:
     if column.null_count() == len(column):
-        return False  # without any value, it has no type of its own
+        return False  # the type of a column without values is arbitrary
     is_text = column.dtype in (nw.String, nw.Categorical) or isinstance(column.dtype, nw.Enum)
     is_date = isinstance(column.dtype, (nw.Date, nw.Datetime))
     return is_text or is_date or column.name == PANDAS_STORED_INDEX
 
 
 def real_column(column: nw.Series[Any]) -> np.ndarray:
-    """Give a column as float64, with NaN for what is null; refuse what holds no real numbers."""
+    """Convert a column to float64, with NaN for null; raise InputError if it is not numeric."""
     if column.null_count() == len(column):
         return np.full(len(column), np.nan)
     if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
         raise InputError(
-            f"column {column.name!r} must hold real numbers; got {column.dtype}. Convert it, or "
-            f"leave it out. {LONG_HINT}"
+            f"column {column.name!r} must contain real numbers; got {column.dtype}",
+            advice=["Convert or remove it.", LONG_HINT],
         )
     return column.cast(nw.Float64).to_numpy()
 
 
 def to_wide(observations: Observations, matrix: np.ndarray) -> Any:
-    """Give a completed matrix as the kind of thing that the entries came from.
+    """Convert a completed matrix to the kind of data that the entries came from.
 
     Parameters
     ----------
@@ -185,8 +184,8 @@ def to_wide(observations: Observations, matrix: np.ndarray) -> Any:
     Returns
     -------
     ndarray or data frame
-        A data frame of the same library if the entries came from one, long or wide; else
-        ``matrix`` itself.
+        A data frame of the same library if the entries came from one, long or wide; otherwise
+        ``matrix``.
 
     Examples
     --------
@@ -215,47 +214,49 @@ def _with_index(observations: Observations, matrix: np.ndarray) -> Any:
     library = origin.backend.to_native_namespace()
     return library.DataFrame(
         matrix,
-        index=library.Index(_writable(observations.row_labels), name=origin.row_field),
-        columns=library.Index(_writable(observations.column_labels), name=origin.column_field),
+        index=library.Index(_frame_labels(observations.row_labels), name=origin.row_field),
+        columns=library.Index(_frame_labels(observations.column_labels), name=origin.column_field),
     )
 
 
 def _with_label_column(observations: Observations, matrix: np.ndarray) -> Any:
-    """Make a frame whose row names, if it had any, are its first column."""
+    """A frame with the row labels, if it had any, in its first column."""
     origin = observations.origin
     labels = observations.column_labels
     in_pandas = origin.backend.is_pandas_like()
-    names = _writable(labels).tolist() if in_pandas else [as_unicode(str(name)) for name in labels]
+    names = _frame_labels(labels).tolist()
+    if not in_pandas:
+        names = [replace_surrogates(str(label)) for label in labels]
     if len(set(names)) < len(names):
         raise InputError(
-            "columns of this kind of table are named by text, but two of the names are the same "
-            f"as text: {listed(labels)}. Rename them before fitting."
+            "column names of this kind of table are text, but two of the column labels are the same "
+            f"as text: {format_labels(labels)}. Rename them before fitting."
         )
     cells: dict[Any, Any] = {name: matrix[:, j] for j, name in enumerate(names)}
     if origin.row_field is not None:
-        field = free_name(origin.row_field, cells)
-        cells = {field: _plain(observations.row_labels)} | cells
+        field = unused_name(origin.row_field, cells)
+        cells = {field: _typed_labels(observations.row_labels)} | cells
     return nw.from_dict(cells, backend=origin.backend).to_native()
 
 
 def to_long(
     observations: Observations, rows: Any, columns: Any, fields: Mapping[str, np.ndarray]
 ) -> Any:
-    """Give answers about single cells as a long table, of the library the entries came from.
+    """Make a long table of results for single cells, in the library that the entries came from.
 
     Parameters
     ----------
     observations : Observations
     rows, columns : array
-        The names of the row and the column of each cell.
+        The labels of the row and the column of each cell.
     fields : mapping of field name to array
-        What there is to say of each cell. The field "value" takes the name that values had in
-        the table that came in.
+        The results for each cell. The field "value" is renamed to the value column of the original
+        long table.
 
     Returns
     -------
     data frame or dict of arrays
-        If the entries came from no data frame: pandas, polars or pyarrow, whichever is
+        If the entries did not come from a data frame: of pandas, polars or pyarrow, whichever is
         installed; a dict if none is.
 
     Examples
@@ -271,15 +272,18 @@ def to_long(
         given if is_long and given is not None else default
         for given, default in zip(origin[2:5], ("row", "column", "value"), strict=True)
     )
-    table = {row_field: _plain(as_names(rows)), column_field: _plain(as_names(columns))}
+    table = {
+        row_field: _typed_labels(as_labels(rows)),
+        column_field: _typed_labels(as_labels(columns)),
+    }
     for name, values in fields.items():
-        table[free_name(value_field if name == "value" else name, table)] = np.asarray(values)
+        table[unused_name(value_field if name == "value" else name, table)] = np.asarray(values)
     backend = origin.backend or _installed()
     return table if backend is None else nw.from_dict(table, backend=backend).to_native()
 
 
-def free_name(name: Any, taken: Iterable[Any]) -> Any:
-    """Give ``name``, with as many underscores behind it as it takes to be a new one."""
+def unused_name(name: Any, taken: Iterable[Any]) -> Any:
+    """``name``, followed by underscores until it is not among the names ``taken``."""
     while name in taken:
         name = f"{name}_"
     return name
@@ -290,17 +294,17 @@ def _installed() -> Literal["pandas", "polars", "pyarrow"] | None:
     return next((library for library in libraries if find_spec(library)), None)
 
 
-def _plain(labels: np.ndarray) -> np.ndarray:
-    """Make text of names of mixed types, which a typed column cannot hold."""
-    if labels.dtype.kind == "O" and len({type(name) for name in labels}) > 1:
-        labels = np.array([str(name) for name in labels], dtype=object)
-    return _writable(labels)
+def _typed_labels(labels: np.ndarray) -> np.ndarray:
+    """Convert labels of mixed types to text, because the columns of data frames are typed."""
+    if labels.dtype.kind == "O" and len({type(label) for label in labels}) > 1:
+        labels = np.array([str(label) for label in labels], dtype=object)
+    return _frame_labels(labels)
 
 
-def _writable(labels: np.ndarray) -> np.ndarray:
-    """Names that a data frame can hold: no part of any is less than a character."""
+def _frame_labels(labels: np.ndarray) -> np.ndarray:
+    """Labels that a data frame can store: text without lone surrogates."""
     if labels.dtype.kind != "O":
         return labels
-    written = np.empty(len(labels), dtype=object)
-    written[:] = [as_unicode(name) if isinstance(name, str) else name for name in labels]
-    return written
+    valid = np.empty(len(labels), dtype=object)
+    valid[:] = [replace_surrogates(label) if isinstance(label, str) else label for label in labels]
+    return valid

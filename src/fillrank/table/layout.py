@@ -1,52 +1,57 @@
-"""Long or wide? What the names of a table's columns say about it."""
+"""Long or wide tables: detection of the layout from column names."""
 
 import re
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from fillrank.errors import InputError
+from fillrank.errors import InputError, Setting, Text
 
 Layout = Literal["auto", "long", "wide"]
 LAYOUTS = ("auto", "long", "wide")
 
 
-LONG_HINT = (
-    "If the table is long, with a line for each entry, say layout='long'; or name its columns (row=..., "
-    "column=..., value=...)."
+LONG_HINT: Text = (
+    "If the table is long, with a line for each entry, pass ",
+    Setting("layout", "long"),
+    "; or set ",
+    Setting("row", ...),
+    ", ",
+    Setting("column", ...),
+    " and ",
+    Setting("value", ...),
+    " to the names of its columns.",
 )
 
 
 class LongFields(NamedTuple):
-    """Which columns of a long table hold the row name, the column name and the value."""
+    """The columns of a long table that contain the row label, the column label and the value."""
 
     row: Any
     column: Any
     value: Any
 
 
-# Compared without case and without anything but letters: userId, user_id and "User ID" are alike.
+# Compared by their letters alone, ignoring case: userId, user_id and "User ID" are the same.
 ROW_WORDS = {"user", "row", "customer", "subject", "reader", "viewer", "person", "rater", "u", "i"}
 COLUMN_WORDS = {"item", "column", "col", "movie", "product", "book", "track", "song", "artist"}
 COLUMN_WORDS |= {"film", "business", "question", "isbn", "j"}
 VALUE_WORDS = {"rating", "value", "score", "stars", "star", "rate", "response", "x"}
-# A wide table's first column may be named after its rows, whichever these are; but a single
-# letter may as well be a quantity.
+# The first column of a wide table may have the name of its rows. A single letter may be a quantity.
 LABEL_WORDS = {"id", "name", "names", "index", "label", "labels", "key"}
 LABEL_WORDS |= {word for word in ROW_WORDS | COLUMN_WORDS if len(word) > 1}
 
 
-def _words(name: Any) -> str:
+def _normalise(name: Any) -> str:
     letters = re.sub(r"[^a-z]", "", str(name).lower())
-    # "user_id" and "item name" say no more than "user" and "item".
+    # "user_id" and "item name" mean the same as "user" and "item".
     return re.sub(r"(?<=.)(id|name|index)$", "", letters)
 
 
 def given_fields(row: Any, column: Any, value: Any, layout: Layout) -> LongFields | None:
-    """Take the three names of a long table's columns, all or none, if they fit the layout."""
+    """Check the names of a long table's columns, all or none of them, against the layout."""
     if layout not in LAYOUTS:
-        raise InputError(
-            f"layout must be one of {', '.join(map(repr, LAYOUTS))}, got {layout!r} instead."
-        )
+        allowed = f"one of {', '.join(map(repr, LAYOUTS))}"
+        raise InputError(place=Setting("layout"), allowed=allowed, value=layout)
     given = [field is not None for field in (row, column, value)]
     if not any(given):
         return None
@@ -61,14 +66,14 @@ def given_fields(row: Any, column: Any, value: Any, layout: Layout) -> LongField
 
 
 def named_fields(names: Sequence[Any], layout: Layout) -> LongFields | None:
-    """Find the columns of a long table, or None if it is to be taken as a wide one."""
+    """Find the columns of a long table, or None if the table is to be read as a wide one."""
     if layout == "wide":
         return None
     fields = long_fields(names)
     if fields is None and layout == "long":
         if len(names) < 3:
             raise InputError(
-                f"a long table must have 3 columns at least; got {len(names)}: "
+                f"a long table must have at least 3 columns; got {len(names)}: "
                 f"{', '.join(map(repr, names))}."
             )
         return LongFields(*names[:3])
@@ -76,7 +81,7 @@ def named_fields(names: Sequence[Any], layout: Layout) -> LongFields | None:
 
 
 def long_fields(names: Sequence[Any]) -> LongFields | None:
-    """Find the three columns of a long table by their names, or None if the names do not say so.
+    """Find the three columns of a long table by their names, or None if not all are recognised.
 
     Examples
     --------
@@ -87,13 +92,13 @@ def long_fields(names: Sequence[Any]) -> LongFields | None:
     """
     found = []
     for words in (ROW_WORDS, COLUMN_WORDS, VALUE_WORDS):
-        matches = [name for name in names if _words(name) in words]
+        matches = [name for name in names if _normalise(name) in words]
         if len(matches) != 1:
             return None
         found.append(matches[0])
     return LongFields(*found)
 
 
-def names_rows(name: Any) -> bool:
-    """Say whether a wide table's first column, of this name, holds the row names."""
-    return str(name).strip() == "" or _words(name) in LABEL_WORDS
+def is_label_column(name: Any) -> bool:
+    """Whether the first column of a wide table contains the row labels, by its name."""
+    return str(name).strip() == "" or _normalise(name) in LABEL_WORDS

@@ -1,4 +1,4 @@
-"""Ordered levels, such as the stars of ratings: which there are, and which of them a value is."""
+"""Rating scales and ordered levels, such as stars."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -6,91 +6,126 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fillrank.errors import InputError
-from fillrank.table.entries import Entries
-from fillrank.table.observations import Observations
-from fillrank.table.rating_scale import MOST_LEVELS, evenly_spaced
+from fillrank.table.entries import Entries, iter_blocks
 from fillrank.validation import as_real
 
-_SHOWN = 5
+MOST_LEVELS = 20
+ENTRIES_PER_LEVEL = 10  # on average, because a few measurements can be evenly spaced by chance
+_SHOWN = 5  # values in a message
+
+
+def rating_scale(values: np.ndarray) -> tuple[float, float] | None:
+    """The ends of the rating scale, or None if the values do not look like ratings.
+
+    Ratings have few evenly spaced levels, with enough values at each on average.
+
+    Examples
+    --------
+    >>> rating_scale(np.array([1.0, 1.5, 2.0] * 10))
+    (1.0, 2.0)
+    >>> rating_scale(np.array([1.0, 1.7, 2.0] * 10)) is None
+    True
+    """
+    levels = _few_distinct(values)
+    if levels.size < 2 or values.size < ENTRIES_PER_LEVEL * levels.size:
+        return None
+    if not are_evenly_spaced(levels):
+        return None
+    return float(levels[0]), float(levels[-1])
+
+
+def _few_distinct(values: np.ndarray) -> np.ndarray:
+    """The distinct values, ascending; none if there are too many for a rating scale."""
+    levels = np.empty(0)
+    for part in iter_blocks(values.size):
+        block = values[part]
+        levels = np.union1d(levels, block[~np.isin(block, levels)])
+        if levels.size > MOST_LEVELS:
+            return np.empty(0)
+    return levels
+
+
+def are_evenly_spaced(levels: np.ndarray) -> bool:
+    """Whether the steps between ascending levels are all the same."""
+    steps = np.diff(levels)
+    return bool(np.allclose(steps, steps[0], rtol=1e-9, atol=0))
 
 
 class Levels(NamedTuple):
-    """The values that occur, ascending; a level's number counts from 1."""
+    """The values that occur, ascending; the code of a level counts from 1."""
 
     values: np.ndarray
 
     @property
     def size(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         return self.values.size
 
-    def numbered(self, entries: Entries) -> Entries:
-        """The entries with numbers of levels, 1 to ``size``, in place of values."""
+    def encode(self, entries: Entries) -> Entries:
+        """The entries with codes of levels, 1 to ``size``, in place of values."""
         halfway = 0.5 * (self.values[:-1] + self.values[1:])
-        places = np.searchsorted(halfway, entries.values)
-        strange = np.unique(entries.values[~_same(self.values[places], entries.values)])
-        if strange.size:
+        positions = np.searchsorted(halfway, entries.values)
+        unknown = np.unique(entries.values[~_same(self.values[positions], entries.values)])
+        if unknown.size:
             raise InputError(
-                f"values must be among the levels {_listed(self.values)}; got {_listed(strange)}."
+                f"values must be among the levels {_format(self.values)}; got {_format(unknown)}."
             )
-        return entries._replace(values=(places + 1).astype(np.int8))
+        return entries._replace(values=(positions + 1).astype(np.int8))
 
 
-def find_levels(observations: Observations, levels: Literal["auto"] | Sequence[float]) -> Levels:
-    """The levels of a table: the values that occur if these are evenly spaced, or those named.
+def find_levels(values: np.ndarray, levels: Literal["auto"] | Sequence[float]) -> Levels:
+    """The levels of values: those that occur if they are evenly spaced, or those given.
 
     Raises InputError if the values are not on such a scale, if there are fewer than two levels, or if
     a level never occurs.
     """
-    present = _distinct(observations.stored_values)
+    present = _distinct(values)
     if isinstance(levels, str) and levels == "auto":
         _check_scale(present)
         return Levels(present)
-    named = _named(levels)
-    strange = present[~_same(present[:, None], named).any(axis=1)]
-    if strange.size:
+    given = _given_levels(levels)
+    unknown = present[~_same(present[:, None], given).any(axis=1)]
+    if unknown.size:
         raise InputError(
-            f"all values must be among levels={_listed(named)}; got also {_listed(strange)}. Name "
-            "these too, or take their entries out."
+            f"all values must be among levels={_format(given)}; got also {_format(unknown)}. Add "
+            "these levels, or remove their entries."
         )
-    idle = named[~_same(named[:, None], present).any(axis=1)]
-    if idle.size:
+    unused = given[~_same(given[:, None], present).any(axis=1)]
+    if unused.size:
         raise InputError(
             f"every level must occur among the entries, so that its threshold can be learned; "
-            f"{_listed(idle)} never does. Leave it out of levels."
+            f"{_format(unused)} never does. Remove it from levels."
         )
-    return Levels(named)
+    return Levels(given)
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Equal but for rounding: 0.1 + 0.2 is 0.3 stars."""
+    """Whether values are equal up to rounding, as 0.1 + 0.2 and 0.3 are."""
     return np.isclose(a, b, rtol=1e-9, atol=1e-12)
 
 
 def _distinct(values: np.ndarray) -> np.ndarray:
-    """The distinct values, ascending; of those that differ by rounding alone, the first."""
+    """The distinct values, ascending; the first of those that differ only by rounding."""
     values = np.unique(values).astype(np.float64)
     return values[np.append(True, ~_same(values[1:], values[:-1]))]
 
 
-def _named(levels: Sequence[float]) -> np.ndarray:
+def _given_levels(levels: Sequence[float]) -> np.ndarray:
     try:
-        named = _distinct(as_real(levels, "levels"))
+        given = _distinct(as_real(levels, "levels"))
     except InputError as error:
         raise InputError(f'levels must be "auto" or numbers, got {levels!r} instead.') from error
-    if not np.isfinite(named).all():
+    if not np.isfinite(given).all():
         raise InputError('levels must be "auto" or finite numbers; got NaN or infinity.')
-    _check_number(named)
-    if named.size > np.iinfo(np.int8).max:
-        raise InputError(f"levels must be at most {np.iinfo(np.int8).max}, got {named.size}.")
-    return named
+    _check_number(given)
+    if given.size > np.iinfo(np.int8).max:
+        raise InputError(f"there can be at most {np.iinfo(np.int8).max} levels, got {given.size}.")
+    return given
 
 
 def _check_number(levels: np.ndarray) -> None:
     if levels.size < 2:
-        raise InputError(
-            f"there must be at least two levels to tell apart; got only {_listed(levels)}."
-        )
+        raise InputError(f"there must be at least two levels; got only {_format(levels)}.")
 
 
 def _check_scale(present: np.ndarray) -> None:
@@ -98,16 +133,16 @@ def _check_scale(present: np.ndarray) -> None:
     if present.size > MOST_LEVELS:
         raise InputError(
             f"this method is for ratings on an ordered scale of at most {MOST_LEVELS} levels; got "
-            f"{present.size} distinct values: {_listed(present)}. For measurements use GASR; for "
-            "ratings on more levels name them all by levels=[...]."
+            f"{present.size} distinct values: {_format(present)}. For measurements use GASR; for "
+            "ratings with more levels list all of them in levels=[...]."
         )
-    if not evenly_spaced(present):
+    if not are_evenly_spaced(present):
         raise InputError(
-            "values must be on an evenly spaced scale, or their levels be named; got "
-            f"{_listed(present)}. If these are the levels, say levels={present.tolist()}."
+            "values must be on an evenly spaced scale, or their levels must be given; got "
+            f"{_format(present)}. If these are the levels, pass levels={present.tolist()}."
         )
 
 
-def _listed(values: np.ndarray) -> str:
+def _format(values: np.ndarray) -> str:
     shown = ", ".join(f"{value:g}" for value in values[:_SHOWN])
     return f"[{shown}{', ...' if values.size > _SHOWN else ''}]"

@@ -1,4 +1,4 @@
-"""Matrices of known rank with noise and holes: the paper's synthetic data."""
+"""Random matrices of known rank with noise and missing entries: the paper's synthetic data."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from fillrank.errors import InputError
 from fillrank.table.observations import Observations
-from fillrank.validation import check_real, check_whole, generator
+from fillrank.validation import as_generator, check_integer, check_real
 
 
 def synthetic(
@@ -31,7 +31,7 @@ def synthetic(
     noise : float
         Standard deviation, 0 or more.
     missing : float
-        The share of cells that is missing, 0 or more and below 1.
+        The fraction of cells that are missing, 0 or more and below 1.
     random_state : None, int or numpy Generator
 
     Returns
@@ -46,19 +46,19 @@ def synthetic(
     >>> observations.shape, len(observations), truth.shape
     ((20, 10), 140, (20, 10))
     """
-    check_whole("n_rows", n_rows, 1)
-    check_whole("n_columns", n_columns, 1)
-    check_whole("rank", rank, 1, min(n_rows, n_columns))
+    check_integer("n_rows", n_rows, 1)
+    check_integer("n_columns", n_columns, 1)
+    check_integer("rank", rank, 1, min(n_rows, n_columns))
     check_real("noise", noise, "finite and 0 or more", lambda value: 0 <= value < np.inf)
     check_real("missing", missing, "0 or more and below 1", lambda value: 0 <= value < 1)
     n_cells = n_rows * n_columns
     n_entries = round((1 - missing) * n_cells)
     if n_entries == 0:
         raise InputError(
-            f"missing={missing} leaves none of the {n_cells} cells; choose a smaller one."
+            f"missing={missing} leaves none of the {n_cells} cells observed; choose a smaller value."
         )
 
-    rng = generator(random_state)
+    rng = as_generator(random_state)
     A = rng.standard_normal((n_rows, rank))
     B = rng.standard_normal((n_columns, rank))
     Z = A @ B.T

@@ -4,7 +4,7 @@ from pathlib import Path
 from unittest import mock
 
 import fillrank as fr
-from fillrank.io import binary
+from fillrank.io import parquet
 from fuzz.targets import parquet_long, parquet_wide
 
 SUFFIX = ".parquet"
@@ -16,5 +16,5 @@ def seeds() -> list[bytes]:
 
 
 def attempt(path: Path) -> None:
-    with mock.patch.object(binary, "find_spec", lambda name: name != "polars"):
+    with mock.patch.object(parquet, "find_spec", lambda name: name != "polars"):
         fr.read(path)

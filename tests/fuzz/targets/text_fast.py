@@ -4,7 +4,7 @@ from pathlib import Path
 from unittest import mock
 
 import fillrank as fr
-from fillrank.io import arrow_text as fast_text
+from fillrank.io import text as fast_text
 from fuzz.tables import long_text
 from fuzz.targets import movielens
 

@@ -5,11 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from fillrank.errors import InputError
-from fillrank.table.entries import Entries, compress
+from fillrank.table.entries import Entries, compact_floats, compress, group_by_row, transpose
 from fillrank.table.frames import Origin
-from fillrank.table.narrow import narrowed
 from fillrank.table.observations import Observations
-from fillrank.table.ordering import gather, turned
 from fillrank.table.triplets import Triplets
 from reference.triplets_twin import in_order
 
@@ -37,7 +35,7 @@ def test_entries_are_sorted_as_by_one_sort(seed, duplicates):
     given = Triplets(rows, columns, values), np.arange(m), np.arange(n), Origin("sparse")
     expected = in_order(rows, columns, values, duplicates)
     if expected is None:
-        with pytest.raises(InputError, match="may have one value"):
+        with pytest.raises(InputError, match="can have one value"):
             Observations.from_positions(*given, duplicates)
         return
     got = Observations.from_positions(*given, duplicates)
@@ -47,7 +45,7 @@ def test_entries_are_sorted_as_by_one_sort(seed, duplicates):
     assert got.values.dtype == np.float64
     assert got.row_index.dtype == got.column_index.dtype == np.int32
     assert got.pointers.dtype == np.int64
-    assert got.stored_values.dtype == narrowed(expected.values).dtype
+    assert got.stored_values.dtype == compact_floats(expected.values).dtype
 
 
 def test_both_outcomes_of_the_random_tables_occur():
@@ -67,10 +65,10 @@ def test_duplicates_are_told_row_by_row_with_values_in_the_order_they_came():
     with pytest.raises(InputError) as caught:
         Observations.from_triplets(rows, columns, [9.5, 0.1, 8, 7, 0.2, 6, 5, 4])
     assert str(caught.value) == (
-        "each (row, column) pair may have one value; 2 have more:\n"
+        "each (row, column) pair can have one value; 2 have more:\n"
         "  row 2, column 1: 9.5, 8, 5, ...\n"
         "  row 0, column 1: 0.1, 0.2\n"
-        'Say which one to use by duplicates="mean", "last" or "first".'
+        'Choose the value to use with duplicates="mean", duplicates="last" or duplicates="first".'
     )
 
 
@@ -86,17 +84,17 @@ def test_rows_that_are_empty_at_either_end_hide_no_duplicate():
 @pytest.mark.parametrize("seed", range(10))
 def test_gather_and_turn(seed):
     rows, columns, values, (m, n) = random_triplets(seed)
-    gathered = gather(rows, columns, values, (m, n))
+    gathered = group_by_row(rows, columns, values, (m, n))
     order = np.argsort(rows, kind="stable")
     np.testing.assert_array_equal(gathered.indices, columns[order])
     np.testing.assert_array_equal(gathered.values, values[order])
     cells = np.unique(rows * n + columns)
     entries = compress(m, cells // n, cells % n, np.arange(cells.size, dtype=np.float32))
     expected = compress(n, cells % n, cells // n, entries.values)
-    for got, part in zip(turned(entries, n), expected, strict=True):
+    for got, part in zip(transpose(entries, n), expected, strict=True):
         np.testing.assert_array_equal(got, part)
         assert got.dtype == part.dtype
-    again = turned(turned(entries, n), m)
+    again = transpose(transpose(entries, n), m)
     for got, part in zip(again, entries, strict=True):
         np.testing.assert_array_equal(got, part)
 
@@ -107,7 +105,7 @@ def test_what_cannot_be_written_to_can_be_sorted():
         part.flags.writeable = False
     assert Observations.from_triplets(*parts).values.tolist() == [0.1, 0.2]
     entries = Entries(np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32), parts[2])
-    assert turned(entries, 2).values.tolist() == [0.2, 0.1]
+    assert transpose(entries, 2).values.tolist() == [0.2, 0.1]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +124,7 @@ def test_what_cannot_be_written_to_can_be_sorted():
 def test_values_are_narrow_only_if_nothing_is_lost(values, exact):
     values = np.array(values, dtype=np.float64)
     with np.errstate(all="raise"):
-        narrow = narrowed(values)
+        narrow = compact_floats(values)
     assert narrow.dtype == (np.float32 if exact else np.float64)
     np.testing.assert_array_equal(narrow.astype(np.float64), values)
     np.testing.assert_array_equal(np.signbit(narrow), np.signbit(values))

@@ -6,7 +6,7 @@ import pytest
 import tqdm
 
 from fillrank.runtime import progress
-from fillrank.runtime.progress import progress_for
+from fillrank.runtime.progress import make_progress
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ def clock(monkeypatch):
 
 
 def test_silence(capsys, clock):
-    with progress_for(False, "sweep") as tell:
+    with make_progress(False, "sweep") as tell:
         clock.now += 100.0
         tell(1, 10, "sampling")
     assert capsys.readouterr() == ("", "")
 
 
 def test_lines_only_every_ten_seconds(capsys, clock):
-    with progress_for(True, "sweep") as tell:
+    with make_progress(True, "sweep") as tell:
         for done in range(1, 31):
             clock.now += 0.9
             tell(done, 30, "sampling")
@@ -45,7 +45,7 @@ def test_lines_only_every_ten_seconds(capsys, clock):
 
 
 def test_short_runs_say_nothing(capsys, clock):
-    with progress_for(True, "sweep") as tell:
+    with make_progress(True, "sweep") as tell:
         for done in range(1, 10):
             clock.now += 1.0
             tell(done, 9, "sampling")
@@ -60,7 +60,7 @@ class Terminal(io.StringIO):
 def test_a_bar_in_a_terminal(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with progress_for(True, "sweep") as tell:
+    with make_progress(True, "sweep") as tell:
         tell(3, 12, "burning in")
         time.sleep(0.15)  # tqdm draws ten times a second at most
         tell(12, 12, "sampling")
@@ -73,7 +73,7 @@ def test_the_bar_is_closed_when_a_run_fails(monkeypatch):
     monkeypatch.setattr(tqdm.tqdm, "close", lambda self: closed.append(self.n))
 
     def fail():
-        with progress_for(True, "sweep") as tell:
+        with make_progress(True, "sweep") as tell:
             tell(3, 12, "burning in")
             raise ZeroDivisionError
 

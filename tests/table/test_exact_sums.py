@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fillrank.table.units import Measure, Span, location_and_scale, total, units_of
+from fillrank.table.units import Measure, Span, compute_units, exact_sum, location_and_scale
 
 RNG = np.random.default_rng(0)
 KINDS = {
@@ -22,7 +22,9 @@ def in_parts(values, centre, n_parts):
     """The same from the totals of parts, in another order."""
     parts = np.array_split(np.random.default_rng(1).permutation(values), n_parts)
     span = Span(float(values.min()), float(values.max()), values.size)
-    return units_of(span, lambda measure: sum(total(part, measure) for part in parts), centre)
+    return compute_units(
+        span, lambda measure: sum(exact_sum(part, measure) for part in parts), centre
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -49,4 +51,4 @@ def test_against_exact_arithmetic(kind):
 
 def test_the_largest_block_is_summed_exactly():
     values = np.full(2**17 + 1, np.nextafter(1.0, 0.0))
-    assert total(values, Measure(0, 0.0, 0, 1)) == (2**17 + 1) * (2**62 - 2**9)
+    assert exact_sum(values, Measure(0, 0.0, 0, 1)) == (2**17 + 1) * (2**62 - 2**9)

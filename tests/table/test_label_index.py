@@ -8,10 +8,9 @@ import pytest
 
 from fillrank import Observations
 from fillrank.errors import InputError, UnknownNameError
-from fillrank.table import integer_labels as number_index
 from fillrank.table import labels as names
-from fillrank.table.labels import NameIndex
-from reference.name_twins import positions_by_dict
+from fillrank.table.labels import LabelIndex
+from reference.label_twins import positions_by_dict
 from reference.planted import plant
 
 
@@ -69,7 +68,7 @@ def test_dates_are_found_in_any_unit():
             datetime.datetime(2020, 1, 2),
         ):
             assert observations.row_positions(asked).tolist() == [1]
-        with pytest.raises(UnknownNameError, match="1 row name is not known"):
+        with pytest.raises(UnknownNameError, match="1 row label is unknown"):
             observations.row_positions(18263)
         with pytest.raises(UnknownNameError, match="'tomorrow'"):
             observations.row_positions("tomorrow")
@@ -80,13 +79,13 @@ def test_unknown_names_are_listed_with_near_ones():
     with pytest.raises(UnknownNameError) as caught:
         observations.row_positions(["Ana", "Ben", "Ana", "Eve", "Fay", "Guy"])
     message = str(caught.value)
-    assert message.startswith("4 row names are not known: 'Ana', 'Eve', 'Fay', ...")
+    assert message.startswith("4 row labels are unknown: 'Ana', 'Eve', 'Fay', ...")
     assert "4 are known, such as 'Anna', 'Ben', 'Cid', ..." in message
     assert "Did you mean 'Anna'?" in message
 
 
 def test_an_unknown_column_is_called_one():
-    with pytest.raises(UnknownNameError, match=r"1 column name is not known: 7\. 2 are known"):
+    with pytest.raises(UnknownNameError, match=r"1 column label is unknown: 7\. 2 are known"):
         named([1, 2]).column_positions(7)
 
 
@@ -108,7 +107,7 @@ def test_text_and_numbers_are_not_mixed_up():
 
 
 def test_names_that_cannot_be_names():
-    with pytest.raises(InputError, match="row names must be numbers, text or dates"):
+    with pytest.raises(InputError, match="row labels must be numbers, text or dates"):
         named([1]).row_positions(np.array([{}, {}]))
     with pytest.raises(InputError, match="one-dimensional"):
         named([1]).row_positions([[1]])
@@ -163,7 +162,7 @@ ASKED = {
 def as_many(monkeypatch):
     """Even single names are looked up as if there were millions, in blocks of two."""
     monkeypatch.setattr(names, "_FEW", 0)
-    monkeypatch.setattr(number_index, "_BLOCK", 2)
+    monkeypatch.setattr(names, "_BLOCK", 2)
 
 
 def what_comes_of(index, asked):
@@ -175,7 +174,7 @@ def what_comes_of(index, asked):
 
 def check_against_twin(labels, asked):
     expected = positions_by_dict(labels, asked)
-    index = NameIndex(labels, "row")
+    index = LabelIndex(labels, "row")
     if None in expected:
         with pytest.raises(UnknownNameError):
             index.positions(asked)
@@ -198,9 +197,9 @@ def test_names_of_one_kind_among_those_of_another(as_many, labels, asked):
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("labels", LABELS)
 def test_many_names_are_refused_in_the_words_for_few(monkeypatch, labels, asked):
-    few = what_comes_of(NameIndex(LABELS[labels], "row"), ASKED[asked])
+    few = what_comes_of(LabelIndex(LABELS[labels], "row"), ASKED[asked])
     monkeypatch.setattr(names, "_FEW", 0)
-    many = what_comes_of(NameIndex(LABELS[labels], "row"), ASKED[asked])
+    many = what_comes_of(LabelIndex(LABELS[labels], "row"), ASKED[asked])
     assert many == few
 
 
@@ -211,11 +210,11 @@ def test_random_numbers_however_far_apart(spread):
     labels += rng.integers(0, spread, 300)
     asked = rng.integers(0, 300, 1000)
     for dtype in (np.int64, "M8[s]"):
-        index = NameIndex(labels.astype(dtype), "row")
+        index = LabelIndex(labels.astype(dtype), "row")
         np.testing.assert_array_equal(index.positions(labels[asked].astype(dtype)), asked)
     mixed = np.concatenate([labels, labels + 1, [LOW, HIGH, LOW + spread]])
     expected = positions_by_dict(labels, mixed)
-    got = number_index.index_numbers(labels).positions(mixed)
+    got = names.index_integers(labels).find(mixed)
     assert got.tolist() == [-1 if position is None else position for position in expected]
 
 
@@ -223,15 +222,14 @@ def test_random_numbers_however_far_apart(spread):
     ("planted", "labels", "asked"),
     [
         (
-            "names.size == 0 or int(names.max()) < 2**63|True",
+            "labels.size == 0 or int(labels.max()) < 2**63|True",
             "as far apart as can be",
             "beyond int64",
         ),
-        ("not np.isnat(names).any()|True", "some day and none", "days"),
+        ("not np.isnat(labels).any()|True", "some day and none", "days"),
     ],
 )
 def test_what_int64_cannot_tell_apart_is_seen(monkeypatch, as_many, planted, labels, asked):
-    plant(monkeypatch, number_index, "are_whole", *planted.split("|"))
-    monkeypatch.setattr(names, "are_whole", number_index.are_whole)
+    plant(monkeypatch, names, "fit_int64", *planted.split("|"))
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         test_names_of_one_kind_among_those_of_another(None, labels, asked)

@@ -120,15 +120,15 @@ def test_a_long_line_without_value_is_dropped_but_named(make):
 @each_backend
 def test_a_missing_name_is_refused(make):
     table = make({"row": ["a", None], "column": ["x", "y"], "value": [1.0, 1.5]})
-    with pytest.raises(InputError, match="needs a row name; got a missing one"):
+    with pytest.raises(InputError, match="needs a row label; got a missing one"):
         Observations.of(table)
 
 
 @each_backend
 def test_text_where_a_number_belongs_names_the_column(make):
-    with pytest.raises(InputError, match="column 'y' must hold real numbers; got String"):
+    with pytest.raises(InputError, match="column 'y' must contain real numbers; got String"):
         Observations.of(make({"x": [1, 2], "y": ["u", "v"], "z": ["u", "v"]}))
-    with pytest.raises(InputError, match="column 'what' must hold real numbers"):
+    with pytest.raises(InputError, match="column 'what' must contain real numbers"):
         Observations.from_table(
             make({"what": ["a"], "i": [1], "j": [1]}), row="i", column="j", value="what"
         )
@@ -136,7 +136,9 @@ def test_text_where_a_number_belongs_names_the_column(make):
 
 @each_backend
 def test_column_that_is_not_there(make):
-    with pytest.raises(UnknownNameError, match="no column 'when'; it has 'who', 'what', 'how'"):
+    with pytest.raises(
+        UnknownNameError, match="no column 'when'; the columns are 'who', 'what', 'how'"
+    ):
         Observations.from_table(make(LONG), row="who", column="when", value="how")
 
 
@@ -150,7 +152,7 @@ def test_duplicates_in_a_long_table(make):
 
 @each_backend
 def test_rows_of_one_name_in_a_wide_table(make):
-    with pytest.raises(InputError, match=r"every row .* own name; 1 are used more than once: 'a'"):
+    with pytest.raises(InputError, match=r"every row .* own label; 1 are used more than once: 'a'"):
         Observations.of(make({"who": ["a", "b", "a"], "x": [1, 2, 3]}))
 
 
@@ -176,11 +178,11 @@ def test_arguments_that_do_not_fit(arguments, message):
 def test_what_is_no_table_in_memory():
     with pytest.raises(InputError, match=r"got ndarray\. Use from_matrix"):
         Observations.from_table(np.eye(2))
-    with pytest.raises(InputError, match=r"got a lazy one\. Call \.collect"):
+    with pytest.raises(InputError, match=r"got a lazy frame\. Call \.collect"):
         Observations.of(pl.LazyFrame(LONG))
     with pytest.raises(InputError, match="use from_table"):
         Observations.from_matrix(pd.DataFrame(np.eye(2)))
-    with pytest.raises(InputError, match="3 columns at least; got 2: 'a', 'b'"):
+    with pytest.raises(InputError, match="at least 3 columns; got 2: 'a', 'b'"):
         Observations.from_table(pd.DataFrame({"a": [1], "b": [2]}), layout="long")
     with pytest.raises(InputError, match=r"got shape \(0, 2\)"):
         Observations.of(pd.DataFrame({"a": [], "b": []}))

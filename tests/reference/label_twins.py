@@ -2,13 +2,13 @@
 
 from contextlib import suppress
 
-from fillrank.table.labels import as_names
+from fillrank.table.labels import as_labels
 
 
 def positions_by_dict(labels, names):
     """The position of each name, or None; of a label that came twice, its last."""
     known = {key: position for position, key in enumerate(_keys(labels, labels))}
-    return [known.get(key) for key in _keys(labels, as_names(names))]
+    return [known.get(key) for key in _keys(labels, as_labels(names))]
 
 
 def _keys(labels, names):

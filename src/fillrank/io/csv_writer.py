@@ -1,0 +1,72 @@
+"""Writing CSV: numbers as short text, lines one by one."""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+_DIGITS = 6
+_MAX_DIGITS = 17  # with these, every double is written exactly
+
+
+def significant_digits(values: np.ndarray) -> int:
+    """The number of significant digits for predictions of values.
+
+    It is six, and more if the values differ by little of their size.
+
+    Examples
+    --------
+    >>> significant_digits(np.array([1.0, 2.0, 5.0])), significant_digits(np.array([1e9, 1e9 + 2]))
+    (6, 14)
+    """
+    size, spread = float(np.abs(values).max()), float(np.ptp(values))
+    if spread == 0.0:
+        return _DIGITS
+    more = math.floor(math.log10(max(size / spread, 1.0)) + 1e-9)
+    return min(_DIGITS + more, _MAX_DIGITS)
+
+
+def round_digits(values: Iterable[float], digits: int) -> list[float]:
+    """Round numbers to significant digits."""
+    return [float(f"{value:.{digits}g}") for value in values]
+
+
+def format_number(value: float) -> str:
+    """The shortest text that reads as exactly this number: 5 and not 5.0."""
+    return repr(value).removesuffix(".0")
+
+
+def format_numbers(values: Iterable[float], digits: int) -> list[str]:
+    """Round numbers to significant digits and format them.
+
+    Examples
+    --------
+    >>> format_numbers([2.0, 1 / 3], 3)
+    ['2', '0.333']
+    """
+    return [format_number(value) for value in round_digits(values, digits)]
+
+
+def write_csv(
+    file: Any, header: Sequence[str], lines: Iterable[Sequence[str]], delimiter: str = ","
+) -> None:
+    """Write a header and lines to a text file, each line before the next one is requested."""
+    writer = csv.writer(file, delimiter=delimiter)
+    writer.writerow(header)
+    writer.writerows(lines)
+
+
+def csv_bytes(header: Sequence[str], lines: Iterable[Sequence[str]]) -> bytes:
+    """A CSV file in memory, in UTF-8.
+
+    Examples
+    --------
+    >>> csv_bytes(["row", "value"], [["a", "1"]])
+    b'row,value\\r\\na,1\\r\\n'
+    """
+    file = io.StringIO(newline="")
+    write_csv(file, header, lines)
+    return file.getvalue().encode("utf-8", errors="replace")

@@ -1,0 +1,179 @@
+"""Contents of paths and open files, within the limits of memory."""
+
+import gzip
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from fillrank.errors import FileLocation, FillrankError, InputError, ReadError
+from fillrank.runtime.memory import available_memory, check_memory, format_bytes
+
+ZIP_ERRORS = (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError, OSError)
+_GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
+# Memory for a text table relative to its size, at least: bytes, text, positions and values. Tables of
+# short cells take up to 30 times as much, which is checked once their lines can be counted.
+_MEMORY_PER_BYTE = 4
+_CHUNK = 2**20
+# The limit if the available memory is unknown.
+_DEFAULT_LIMIT = 2**32
+_SPLIT_ADVICE = "Split it, or save it as Parquet; long tables in Parquet are read in batches."
+
+
+def is_open_file(source: Any) -> bool:
+    """Whether ``source`` has the interface of an open file."""
+    return hasattr(source, "read")
+
+
+def read_content(source: Path | IO[Any], name: str, *, is_gzip: bool = False) -> bytes | str:
+    """Read a file to its end, decompressed if it is a gzip file.
+
+    Parameters
+    ----------
+    source : Path or open file
+    name : str
+        The name of the file in messages.
+    is_gzip : bool
+
+    Returns
+    -------
+    bytes or str
+        Text if the file was opened as text.
+
+    Raises
+    ------
+    InputError
+        The file is larger than memory.
+    ReadError
+        It cannot be read, is not a complete gzip file, or decompresses to more than fits in memory.
+    """
+    try:
+        if isinstance(source, Path):
+            if not is_gzip:
+                _check_size(source.stat().st_size)
+            with source.open("rb") as file:
+                return _read(file, name, is_gzip)
+        return _read(source, name, is_gzip)
+    except OSError as error:
+        raise ReadError(
+            f"the file cannot be read ({error.strerror or error})", place=name
+        ) from error
+    except ValueError as error:
+        if isinstance(error, FillrankError):
+            raise
+        raise ReadError(
+            f"the file cannot be read ({error})", place=name
+        ) from error  # a closed file
+
+
+def read_bytes(source: Path | IO[Any], name: str, *, is_gzip: bool = False) -> bytes:
+    """Read a binary file to its end; raises as `read_content` does."""
+    content = read_content(source, name, is_gzip=is_gzip)
+    if isinstance(content, str):
+        raise InputError("the file must be opened in binary mode", place=name)
+    return content
+
+
+def read_zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes:
+    """Decompress a text file in a zip archive; raises as `read_content` does."""
+    try:
+        with archive.open(member) as file:
+            return _read_compressed(file, f"{name} ({member.filename})")
+    except ZIP_ERRORS as error:
+        raise ReadError(f"not a complete zip file ({error})", place=name) from error
+
+
+def decode(content: bytes | str, name: str) -> str:
+    """Decode UTF-8 text; raise ReadError for other content."""
+    if ("\0" if isinstance(content, str) else b"\0") in content:  # type: ignore[operator]
+        raise ReadError("not a text file: it contains zero bytes", place=name, kind="encoding")
+    if isinstance(content, str):
+        return content.removeprefix("\ufeff")
+    # A single character outside of ASCII may make all of them take up to four bytes.
+    n_bytes = len(content) if content.isascii() else 4 * len(content)
+    check_memory(n_bytes, f"a text of {format_bytes(len(content))}", _SPLIT_ADVICE)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ReadError(
+            f"not UTF-8 text ({error.reason}, byte {error.start})",
+            place=FileLocation(name, line),
+            advice="Save the file as UTF-8.",
+            kind="encoding",
+        ) from error
+
+
+@contextmanager
+def library_errors(name: str, kind: str) -> Iterator[None]:
+    """Convert any error of a library that reads a file into a ReadError."""
+    try:
+        yield
+    except (FillrankError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except MemoryError as error:
+        raise ReadError("the file takes more memory than is available", place=name) from error
+    except BaseException as error:  # a panic in Rust code, as of polars, is not an Exception
+        lines = str(error).strip().splitlines()
+        reason = lines[0] if lines else type(error).__name__
+        raise ReadError(f"not a complete {kind} file ({reason})", place=name) from error
+
+
+def _check_size(n_bytes: int) -> None:
+    # The bytes and the text decoded from them are in memory together.
+    check_memory(2 * n_bytes, "reading a text file of this size", _SPLIT_ADVICE)
+
+
+def _read(file: IO[Any], name: str, is_gzip: bool) -> bytes | str:
+    if not is_gzip:
+        available = available_memory()
+        limit = (_DEFAULT_LIMIT if available is None else available) // 2
+        content = _read_limited(file, limit)
+        if content is None:
+            raise InputError(
+                f"the file is longer than {format_bytes(limit)}, half of the available memory",
+                place=name,
+                advice=_SPLIT_ADVICE,
+            )
+        return content
+    if isinstance(file.read(0), str):
+        raise InputError("the file must be opened in binary mode", place=name)
+    try:
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            return _read_compressed(unpacked, name)
+    except _GZIP_ERRORS as error:
+        raise ReadError(f"not a complete gzip file ({error})", place=name) from error
+
+
+def _read_compressed(file: gzip.GzipFile | IO[bytes], name: str) -> bytes:
+    """Read a compressed file in chunks, because its size is not known in advance."""
+    available = available_memory()
+    limit = (_DEFAULT_LIMIT if available is None else available) // _MEMORY_PER_BYTE
+    content = _read_limited(file, limit)
+    if content is None:
+        raise ReadError(
+            f"the file decompresses to more than {format_bytes(limit)}, and a text table takes at "
+            f"least {_MEMORY_PER_BYTE} times its size in memory",
+            place=name,
+            advice="Use a machine with more memory, or save the file as Parquet; long tables in Parquet "
+            "are read in batches.",
+        )
+    assert isinstance(content, bytes)
+    return content
+
+
+def _read_limited(file: Any, limit: int) -> bytes | str | None:
+    """Read to the end of a file; None if that is more than ``limit`` bytes or characters."""
+    first = file.read(_CHUNK)
+    buffer: Any = io.StringIO(newline="") if isinstance(first, str) else io.BytesIO()
+    size, chunk = 0, first
+    while chunk:
+        size += len(chunk)
+        if size > limit:
+            return None
+        buffer.write(chunk)
+        chunk = file.read(_CHUNK)
+    return buffer.getvalue()
