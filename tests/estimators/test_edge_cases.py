@@ -146,6 +146,15 @@ def test_intervals_of_a_constant_are_as_small_as_it_is(method, size):
     np.testing.assert_allclose(high, 4.1 * size, rtol=1e-5)
 
 
+@pytest.mark.parametrize("method", [fr.GASR, fr.BPMF])
+def test_zeros_are_predicted_as_a_constant_of_size_1_is(method):
+    X = with_holes(np.zeros((10, 8)))
+    model = method(n_sweeps=40, random_state=0, progress=False).fit(X)
+    cells = np.nonzero(np.isnan(X))
+    for value in (model.predict(*cells), *model.predict_interval(*cells, kind="observation")):
+        np.testing.assert_allclose(value, 0.0, atol=1e-5)
+
+
 @pytest.mark.parametrize("value", [1e16, -1e39, 1e300, 1.7e308])
 def test_a_new_value_that_is_far_too_large_is_refused(value):
     model = quick().fit(table())

@@ -53,8 +53,8 @@ class Measure(NamedTuple):
 def location_and_scale(values: np.ndarray, centre: bool) -> tuple[float, float]:
     """(mean, standard deviation), or (0, root mean square) without ``centre``.
 
-    The scale is never 0: for a constant it is a millionth of its size, and for zeros it is 1. The
-    result does not depend on the order of the values, not even in its last bit.
+    The scale is never 0: for a constant it is a millionth of its size, and zeros count as a constant of
+    size 1. The result does not depend on the order of the values, not even in its last bit.
 
     Raises InputError if variances in the data's units would overflow or underflow.
 
@@ -100,9 +100,7 @@ def compute_units(
     location, scale = math.ldexp(mean, exponent), math.ldexp(sd, exponent)
     # A constant differs from its mean only by rounding, so its scale comes from its size.
     if sd <= 1e-13 * abs(mean):
-        return location, max(
-            _SCALE_OF_CONSTANT * abs(location), _SMALLEST_SCALE
-        ) if location else 1.0
+        return location, max(_SCALE_OF_CONSTANT * (abs(location) or 1.0), _SMALLEST_SCALE)
     if scale < _SMALLEST_SCALE:
         raise InputError(
             f"the standard deviation of values must be 0 or at least {_SMALLEST_SCALE:g}, so that "
