@@ -17,17 +17,17 @@ def as_real(values: Any, what: str) -> np.ndarray:
     Text is refused even where it would parse: only a reader knows whether "1,5" is 1.5.
     """
     try:
-        values = np.asarray(values)
+        array: np.ndarray = np.asarray(values)
     except ValueError as error:
         raise InputError(
             f"{what} must be an array of real numbers; got lists of different lengths."
         ) from error
-    if values.dtype.kind not in REAL_KINDS:
+    if array.dtype.kind not in REAL_KINDS:
         raise InputError(
-            f"{what} must be real numbers (float, integer or boolean); got dtype {values.dtype}",
+            f"{what} must be real numbers (float, integer or boolean); got dtype {array.dtype}",
             advice="Convert it first, for example with .astype(float).",
         )
-    return values.astype(np.float64, copy=False)
+    return array.astype(np.float64, copy=False)
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from fillrank.cli.messages import on_one_line, out, say
 from fillrank.cli.source import STANDARD
 from fillrank.cli.tables import lines_of, opened
 from fillrank.errors import InputError
-from fillrank.io.csv_writer import format_number, round_digits, significant_digits
+from fillrank.io.csv_writer import format_number, round_digits, significant_digits, write_csv
 from fillrank.storage.atomic_write import write_atomically
 from fillrank.table.labels import as_text
 
@@ -81,7 +80,7 @@ def write(tables: Iterable[Any], where: Target, values: np.ndarray) -> None:
 
 
 class _Line(NamedTuple):
-    """A cell: its names, and numbers that are round_digits."""
+    """A cell: its labels, and rounded numbers."""
 
     names: tuple[Any, Any]
     numbers: list[float]
@@ -122,10 +121,8 @@ def _stream(path: Path) -> Iterator[Any]:
 
 
 def _write_csv(found: _Found, stream: Any, delimiter: str) -> None:
-    writer = csv.writer(stream, delimiter=delimiter)
-    writer.writerow(found.fields)
-    for line in found.lines:
-        writer.writerow([*map(as_text, line.names), *map(format_number, line.numbers)])
+    lines = ([*map(as_text, line.names), *map(format_number, line.numbers)] for line in found.lines)
+    write_csv(stream, found.fields, lines, delimiter)
 
 
 def _write_json(found: _Found, stream: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -18,6 +16,7 @@ from fillrank.cli.methods import Settings
 from fillrank.cli.scores import Figure, Split
 from fillrank.cli.source import Source
 from fillrank.errors import FillrankError, InputError, NotSupportedError
+from fillrank.io.csv_writer import csv_text
 from fillrank.table.observations import Observations
 
 FIGURES = ("rmse", "mae", "coverage", "seconds")
@@ -168,15 +167,12 @@ def for_programs(contest: Contest, origin: Source, data: Observations) -> dict[s
 
 def as_csv(contest: Contest) -> str:
     """The ranking as CSV: a line for each method, with those that are left out at the end."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
     spreads = [f"{name}_sd" for name in ("rmse", "mae")]
-    writer.writerow(["method", "splits", *FIGURES, *spreads, "left_out"])
+    lines: list[list[Any]] = []
     for each in contest.ranked():
         means = [each.figure(name).mean for name in FIGURES]
         sds = [each.figure(name).spread for name in ("rmse", "mae")]
         cells = ["" if math.isnan(value) else f"{value:.6g}" for value in (*means, *sds)]
-        writer.writerow([each.name, len(each.scores), *cells, ""])
-    for name, reason in contest.left_out():
-        writer.writerow([name, 0, *[""] * 6, reason])
-    return text.getvalue()
+        lines.append([each.name, len(each.scores), *cells, ""])
+    lines += [[name, 0, *[""] * 6, reason] for name, reason in contest.left_out()]
+    return csv_text(["method", "splits", *FIGURES, *spreads, "left_out"], lines)

@@ -1,6 +1,5 @@
 """``fillrank datasets``: published tables to try it on."""
 
-import csv
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from fillrank.cli.messages import out, say, show_files
 from fillrank.cli.source import STANDARD
 from fillrank.cli.tables import opened
 from fillrank.errors import InputError
-from fillrank.io.csv_writer import format_number
+from fillrank.io.csv_writer import format_number, write_csv
 from fillrank.io.datasets import DATASETS
 from fillrank.storage.atomic_write import write_atomically
 from fillrank.table.observations import Observations
@@ -116,8 +115,11 @@ def _write(data: Observations, target: Path) -> None:
 
 
 def _write_csv(data: Observations, path: Path) -> None:
+    lines = zip(
+        data.rows.tolist(),
+        data.columns.tolist(),
+        map(format_number, data.values.tolist()),
+        strict=True,
+    )
     with opened(path) as stream:
-        writer = csv.writer(stream)
-        writer.writerow(FIELDS)
-        lines = zip(data.rows.tolist(), data.columns.tolist(), data.values.tolist(), strict=True)
-        writer.writerows((row, column, format_number(value)) for row, column, value in lines)
+        write_csv(stream, FIELDS, lines)

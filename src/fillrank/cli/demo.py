@@ -12,6 +12,7 @@ from fillrank.cli.job import Job, run
 from fillrank.cli.messages import Lines, say
 from fillrank.cli.source import Source
 from fillrank.errors import OutputError
+from fillrank.io.csv_writer import write_csv
 
 if TYPE_CHECKING:
     from fillrank.estimators.gasr import GASR
@@ -88,12 +89,12 @@ def _has_own_table(path: Path) -> bool:
 
 
 def _write_table(path: Path, read: np.ndarray) -> None:
+    lines = (
+        [f"station {number:03d}", *("" if np.isnan(value) else f"{value:.1f}" for value in row)]
+        for number, row in enumerate(read, start=1)
+    )
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(HEADER)
-        for number, row in enumerate(read, start=1):
-            cells = ("" if np.isnan(value) else f"{value:.1f}" for value in row)
-            writer.writerow([f"station {number:03d}", *cells])
+        write_csv(file, HEADER, lines)
 
 
 def _against_truth(model: "GASR", weather: Weather) -> Lines:

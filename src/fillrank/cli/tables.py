@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
 from fillrank.cli.source import STANDARD
-from fillrank.io.csv_writer import format_number, round_digits, significant_digits
+from fillrank.io.csv_writer import format_number, format_numbers, significant_digits, write_csv
 from fillrank.runtime.progress import make_progress
 from fillrank.table.frames import unused_name
 from fillrank.table.labels import as_text
@@ -61,19 +61,20 @@ def write_missing(
 ) -> None:
     """Write a line for each missing cell: row, column, value and, with a level, lower and upper."""
     data = model.observations_
-    digits, n_missing, done = significant_digits(data.values), math.prod(data.shape) - len(data), 0
-    with opened(path) as file, make_progress(show, "cell") as tell:
-        writer = csv.writer(file)
-        for number, table in enumerate(model.predict_missing(level)):
-            fields, lines = lines_of(table)
-            if number == 0:
-                writer.writerow(fields)
-            writer.writerows(
-                [as_text(row), as_text(column), *_written(numbers, digits)]
-                for row, column, *numbers in lines
-            )
-            done += len(table[fields[0]])
-            tell(done, n_missing, "writing")
+    digits, n_missing = significant_digits(data.values), math.prod(data.shape) - len(data)
+
+    def lines(tables: Iterable[Any]) -> Iterator[list[str]]:
+        done = 0
+        for table in tables:
+            for row, column, *numbers in lines_of(table)[1]:
+                yield [as_text(row), as_text(column), *format_numbers(numbers, digits)]
+                done += 1
+            report(done, n_missing, "writing")
+
+    with opened(path) as file, make_progress(show, "cell") as report:
+        tables = iter(model.predict_missing(level))
+        if (first := next(tables, None)) is not None:
+            write_csv(file, lines_of(first)[0], lines(chain([first], tables)))
 
 
 def lines_of(table: Any) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
@@ -90,22 +91,18 @@ def write_wide(path: Path, model: MatrixCompleter) -> None:
     digits = significant_digits(data.values)
     columns = [as_text(name) for name in data.column_labels]
     corner = "row" if data.origin.row_field is None else str(data.origin.row_field)
+    header = [unused_name(corner, columns), *columns]
     with opened(path) as file:
-        writer = csv.writer(file)
-        writer.writerow([unused_name(corner, columns), *columns])
-        for name, cells in _completed_rows(data, model, digits):
-            writer.writerow([name, *cells])
+        write_csv(file, header, _completed_rows(data, model, digits))
 
 
-def _completed_rows(
-    data: Observations, model: MatrixCompleter, digits: int
-) -> Iterator[tuple[str, list[str]]]:
+def _completed_rows(data: Observations, model: MatrixCompleter, digits: int) -> Iterator[list[str]]:
     n_rows, n_columns = data.shape
     at_once = max(1, _CELLS_AT_ONCE // n_columns)
     for start in range(0, n_rows, at_once):
         names = data.row_labels[start : start + at_once]
         means = model.predict_block(names, data.column_labels)
-        cells = [list(_written(row, digits)) for row in means.tolist()]
+        cells = [format_numbers(row, digits) for row in means.tolist()]
         stop = start + len(names)
         observed = slice(*data.pointers[[start, stop]])
         for i, j, value in zip(
@@ -115,8 +112,5 @@ def _completed_rows(
             strict=True,
         ):
             cells[i][j] = format_number(value)
-        yield from zip(map(as_text, names), cells, strict=True)
-
-
-def _written(values: Iterable[float], digits: int) -> Iterator[str]:
-    return map(format_number, round_digits(values, digits))
+        for name, row in zip(names, cells, strict=True):
+            yield [as_text(name), *row]

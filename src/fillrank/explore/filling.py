@@ -11,7 +11,7 @@ import numpy as np
 
 from fillrank.errors import FillrankError, InputError, UnknownNameError, describe
 from fillrank.explore.answers import LEVEL, Answers, axis_of, number
-from fillrank.io.csv_writer import csv_bytes, format_number, format_numbers, significant_digits
+from fillrank.io.csv_writer import csv_text, format_number, format_numbers, significant_digits
 from fillrank.io.read import TEXT_ENDINGS, read
 from fillrank.posterior.posterior import Posterior
 from fillrank.table.frames import unused_name
@@ -192,7 +192,7 @@ def _wide(data: Observations, columns: np.ndarray, gaps: _Gaps, digits: int) -> 
     cells[gaps.rows, place[gaps.columns]] = format_numbers(gaps.values.tolist(), digits)
     corner = "row" if data.origin.row_field is None else str(data.origin.row_field)
     lines = ([as_text(name), *row] for name, row in zip(data.row_labels, cells, strict=True))
-    return csv_bytes([unused_name(corner, names), *names], lines)
+    return _encode(csv_text([unused_name(corner, names), *names], lines))
 
 
 def _long(data: Observations, columns: np.ndarray, gaps: _Gaps, digits: int) -> bytes:
@@ -208,10 +208,15 @@ def _long(data: Observations, columns: np.ndarray, gaps: _Gaps, digits: int) -> 
     rows = [as_text(name) for name in data.row_labels]
     names = [as_text(name) for name in columns]
     parts = [format_numbers(part.tolist(), digits) for part in (gaps.values, *ends)]
-    return csv_bytes(
+    text = csv_text(
         fields,
         (
             [rows[i], names[j], *of_cell]
             for i, j, of_cell in zip(gaps.rows, gaps.columns, zip(*parts, strict=True), strict=True)
         ),
     )
+    return _encode(text)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", errors="replace")

@@ -51,22 +51,25 @@ def format_numbers(values: Iterable[float], digits: int) -> list[str]:
 
 
 def write_csv(
-    file: Any, header: Sequence[str], lines: Iterable[Sequence[str]], delimiter: str = ","
+    file: Any, header: Sequence[Any], lines: Iterable[Sequence[Any]], delimiter: str = ","
 ) -> None:
-    """Write a header and lines to a text file, each line before the next one is requested."""
+    """Write a header and lines to a text file, each line before the next one is requested.
+
+    None becomes an empty cell.
+    """
     writer = csv.writer(file, delimiter=delimiter)
     writer.writerow(header)
     writer.writerows(lines)
 
 
-def csv_bytes(header: Sequence[str], lines: Iterable[Sequence[str]]) -> bytes:
-    """A CSV file in memory, in UTF-8.
+def csv_text(header: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
+    """The text of a CSV file.
 
     Examples
     --------
-    >>> csv_bytes(["row", "value"], [["a", "1"]])
-    b'row,value\\r\\na,1\\r\\n'
+    >>> csv_text(["row", "value"], [["a", "1"]])
+    'row,value\\r\\na,1\\r\\n'
     """
     file = io.StringIO(newline="")
     write_csv(file, header, lines)
-    return file.getvalue().encode("utf-8", errors="replace")
+    return file.getvalue()

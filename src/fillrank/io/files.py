@@ -176,4 +176,5 @@ def _read_limited(file: Any, limit: int) -> bytes | str | None:
             return None
         buffer.write(chunk)
         chunk = file.read(_CHUNK)
-    return buffer.getvalue()
+    content: bytes | str = buffer.getvalue()
+    return content

@@ -101,13 +101,15 @@ def find_levels(values: np.ndarray, levels: Literal["auto"] | Sequence[float]) -
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Whether values are equal up to rounding, as 0.1 + 0.2 and 0.3 are."""
-    return np.isclose(a, b, rtol=1e-9, atol=1e-12)
+    same: np.ndarray = np.isclose(a, b, rtol=1e-9, atol=1e-12)
+    return same
 
 
 def _distinct(values: np.ndarray) -> np.ndarray:
     """The distinct values, ascending; the first of those that differ only by rounding."""
-    values = np.unique(values).astype(np.float64)
-    return values[np.append(True, ~_same(values[1:], values[:-1]))]
+    distinct: np.ndarray = np.unique(values).astype(np.float64)
+    unequal: np.ndarray = distinct[np.append(True, ~_same(distinct[1:], distinct[:-1]))]
+    return unequal
 
 
 def _given_levels(levels: Sequence[float]) -> np.ndarray:

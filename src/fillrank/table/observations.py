@@ -237,12 +237,14 @@ class Observations:
     @property
     def rows(self) -> np.ndarray:
         """The row label of each entry."""
-        return self.row_labels[self.row_index]
+        labels: np.ndarray = self.row_labels[self.row_index]
+        return labels
 
     @property
     def columns(self) -> np.ndarray:
         """The column label of each entry."""
-        return self.column_labels[self.column_index]
+        labels: np.ndarray = self.column_labels[self.column_index]
+        return labels
 
     @property
     def shape(self) -> tuple[int, int]:
