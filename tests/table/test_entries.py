@@ -3,42 +3,29 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
 
 from fillrank.errors import InputError
 from fillrank.table.entries import Entries, compact_floats, compress, group_by_row, transpose
 from fillrank.table.frames import Origin
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Triplets
+from helpers.strategies import few, triplets
 from reference.triplets_twin import in_order
 
-RULES = ["error", "mean", "last", "first"]
 
-
-def random_triplets(seed):
-    """Few or many, in any order, with missing values, empty rows and columns, and often duplicates."""
-    rng = np.random.default_rng(seed)
-    m, n, size = (int(rng.integers(1, most)) for most in (9, 7, 60))
-    values = rng.choice([rng.normal(0, 1, size), rng.integers(-2, 3, size) / 2])
-    values[rng.random(size) < rng.choice([0, 0.3])] = np.nan
-    values[rng.integers(size)] = 3.0
-    rows, columns = rng.integers(m, size=size), rng.integers(n, size=size)
-    if rng.random() < 0.3:
-        _, some = np.unique(rows * n + columns, return_index=True)
-        rows, columns, values = rows[some], columns[some], np.append(values[some[1:]], 3.0)
-    return rows, columns, values, (m, n)
-
-
-@pytest.mark.parametrize("duplicates", RULES)
-@pytest.mark.parametrize("seed", range(60))
-def test_entries_are_sorted_as_by_one_sort(seed, duplicates):
-    rows, columns, values, (m, n) = random_triplets(seed)
-    given = Triplets(rows, columns, values), np.arange(m), np.arange(n), Origin("sparse")
+@few
+@given(triplets(), st.sampled_from(["error", "mean", "last", "first"]))
+def test_entries_are_sorted_as_by_one_sort(entries, duplicates):
+    rows, columns, values, (m, n) = entries
+    given_data = Triplets(rows, columns, values), np.arange(m), np.arange(n), Origin("sparse")
     expected = in_order(rows, columns, values, duplicates)
     if expected is None:
         with pytest.raises(InputError, match="can have one value"):
-            Observations.from_positions(*given, duplicates)
+            Observations.from_positions(*given_data, duplicates)
         return
-    got = Observations.from_positions(*given, duplicates)
+    got = Observations.from_positions(*given_data, duplicates)
     assert got.shape == (m, n)
     for name in ("row_index", "column_index", "values"):
         np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
@@ -48,9 +35,13 @@ def test_entries_are_sorted_as_by_one_sort(seed, duplicates):
     assert got.stored_values.dtype == compact_floats(expected.values).dtype
 
 
-def test_both_outcomes_of_the_random_tables_occur():
-    refused = [in_order(*random_triplets(seed)[:3], "error") is None for seed in range(60)]
-    assert 10 < sum(refused) < 50
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_tables_with_and_without_duplicates_are_tested(is_refused):
+    find(
+        triplets(),
+        lambda e: (in_order(*e[:3], "error") is None) == is_refused,
+        settings=settings(few, phases=[Phase.generate]),
+    )
 
 
 def test_one_entry():
@@ -81,9 +72,10 @@ def test_rows_that_are_empty_at_either_end_hide_no_duplicate():
     assert Observations.from_matrix(apart).row_index.tolist() == [1, 4]
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_gather_and_turn(seed):
-    rows, columns, values, (m, n) = random_triplets(seed)
+@few
+@given(triplets())
+def test_grouping_and_transposition(entries):
+    rows, columns, values, (m, n) = entries
     gathered = group_by_row(rows, columns, values, (m, n))
     order = np.argsort(rows, kind="stable")
     np.testing.assert_array_equal(gathered.indices, columns[order])

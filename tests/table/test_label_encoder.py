@@ -1,44 +1,54 @@
-"""Labels encoded in batches, against all of them together."""
+"""Labels encoded together and in batches, against a dict."""
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from fillrank.errors import InputError
 from fillrank.table.labels import LabelEncoder, as_labels, factorize
+from helpers.strategies import few, label_arrays
 
 FEW = np.random.default_rng(0).integers(-6, 9, 60)
-KINDS = {
-    "close": FEW,
-    "growing upwards": np.sort(FEW),
-    "growing downwards": np.sort(FEW)[::-1],
-    "short": FEW.astype(np.int8),
-    "unsigned": (FEW + 6).astype(np.uint16),
-    "beyond signed": (FEW + 6).astype(np.uint64) + np.uint64(2**63),
-    "across signed": np.uint64(2**63) + FEW.astype(np.uint64) + np.uint64(3),
-    "far apart": FEW * 2**59,
-    "far apart at last": np.append(FEW[:-1], 2**40),
-    "far apart at first": np.append([-(2**63), 2**63 - 1], FEW),
-    "fractions": FEW / 4,
-    "zeros of both signs": np.where(FEW > 0, 0.0, -0.0),
-    "text": as_labels([f"name {i}" for i in FEW]),
-    "mixed": as_labels([str(i) if i > 0 else int(i) for i in FEW]),
-    "days": np.datetime64("2020-01-01") + FEW,
-    "nanoseconds": np.datetime64("2020-01-01", "ns") + FEW,
-    "flags": FEW > 0,
-}
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 59, 100])
-@pytest.mark.parametrize("kind", KINDS)
-def test_batches_are_encoded_as_all_labels_together(kind, size):
-    names = KINDS[kind]
-    codes, labels = factorize(names, "row")
+@few
+@given(label_arrays())
+@example(np.where(FEW > 0, 0.0, -0.0))  # zeros of both signs are one label
+def test_codes_are_in_order_of_first_appearance(labels):
+    codes, distinct = factorize(labels, "row")
+    known = {}
+    expected = [known.setdefault(label, len(known)) for label in list(labels)]
+    assert codes.dtype == np.int32
+    assert codes.tolist() == expected
+    assert distinct.dtype == labels.dtype
+    assert list(distinct) == list(known)
+
+
+@few
+@given(label_arrays(), st.integers(1, 12))
+@example(np.sort(FEW), 7)
+@example(np.sort(FEW)[::-1], 7)
+@example(FEW.astype(np.uint64) + np.uint64(2**63 + 3), 7)
+@example(np.append(FEW[:-1], 2**40), 7)  # the table is replaced at the end
+@example(np.append([-(2**63), 2**63 - 1], FEW), 1)
+@example(np.where(FEW > 0, 0.0, -0.0), 2)
+def test_batches_are_encoded_as_all_labels_together(labels, size):
+    codes, distinct = factorize(labels, "row")
     encoder = LabelEncoder("row")
-    got = [encoder.encode(names[start : start + size]) for start in range(0, len(names), size)]
+    got = [encoder.encode(labels[start : start + size]) for start in range(0, len(labels), size)]
     np.testing.assert_array_equal(np.concatenate(got), codes)
     assert all(part.dtype == np.int32 for part in got)
-    assert encoder.labels().dtype == labels.dtype
-    assert list(map(repr, encoder.labels().tolist())) == list(map(repr, labels.tolist()))
+    assert encoder.labels().dtype == distinct.dtype
+    assert list(map(repr, encoder.labels().tolist())) == list(map(repr, distinct.tolist()))
+
+
+def test_an_empty_batch():
+    encoder = LabelEncoder("row")
+    assert encoder.encode(np.array([], dtype=np.int64)).tolist() == []
+    assert encoder.encode(np.array([5, 5])).tolist() == [0, 0]
+    assert encoder.encode(np.array([], dtype=np.int64)).tolist() == []
+    assert encoder.labels().tolist() == [5]
 
 
 @pytest.mark.parametrize(

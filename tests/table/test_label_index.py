@@ -1,15 +1,19 @@
 import datetime
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fillrank import Observations
 from fillrank.errors import InputError, UnknownNameError
 from fillrank.table import labels as names
 from fillrank.table.labels import LabelIndex
+from helpers.strategies import few, label_arrays
 from reference.label_twins import positions_by_dict
 from reference.planted import plant
 
@@ -44,16 +48,6 @@ def test_positions_of_single_names_and_arrays():
 )
 def test_names_may_come_in_any_sequence(names):
     assert named(["Ana", "Ben", "Cid"]).row_positions(names).tolist() == [2, 0]
-
-
-def test_positions_undo_labels():
-    rng = np.random.default_rng(0)
-    numbers = rng.choice(10**9, 500, replace=False)
-    for labels in (numbers, numbers / 7, numbers.astype(str), numbers.astype("M8[s]")):
-        observations = named(labels)
-        asked = rng.integers(0, 500, 2000)
-        got = observations.row_positions(observations.row_labels[asked])
-        np.testing.assert_array_equal(got, asked)
 
 
 def test_dates_are_found_in_any_unit():
@@ -165,7 +159,7 @@ def as_many(monkeypatch):
     monkeypatch.setattr(names, "_BLOCK", 2)
 
 
-def what_comes_of(index, asked):
+def result(index, asked):
     try:
         return index.positions(asked).tolist()
     except (InputError, UnknownNameError) as error:
@@ -184,23 +178,37 @@ def check_against_twin(labels, asked):
     assert got.tolist() == expected
 
 
-@pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("labels", LABELS)
-def test_names_of_one_kind_among_those_of_another(as_many, labels, asked):
-    check_against_twin(LABELS[labels], ASKED[asked])
-    for place in range(len(ASKED[asked])):
-        one = ASKED[asked][place : place + 1]
-        check_against_twin(LABELS[labels], one)
-        check_against_twin(LABELS[labels], np.repeat(one, 5)[::-2])
+def check_alone_and_together(labels, asked):
+    check_against_twin(labels, asked)
+    for position in range(len(asked)):
+        one = asked[position : position + 1]
+        check_against_twin(labels, one)
+        check_against_twin(labels, np.repeat(one, 5)[::-2])
 
 
-@pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("labels", LABELS)
-def test_many_names_are_refused_in_the_words_for_few(monkeypatch, labels, asked):
-    few = what_comes_of(LabelIndex(LABELS[labels], "row"), ASKED[asked])
+def test_labels_of_one_kind_among_those_of_another(as_many, labels):
+    for asked in ASKED.values():
+        check_alone_and_together(LABELS[labels], asked)
+
+
+@few
+@given(label_arrays(unique=True), label_arrays(max_size=10), st.booleans(), st.data())
+def test_positions_are_those_of_a_dict(labels, others, many, data):
+    known = data.draw(st.lists(st.sampled_from(range(len(labels))), max_size=10))
+    index = LabelIndex(labels, "row")
+    with mock.patch.multiple(names, _FEW=0 if many else 10**6, _BLOCK=3):
+        np.testing.assert_array_equal(index.positions(labels[known]), known)
+        expected = [-1 if p is None else p for p in positions_by_dict(labels, others)]
+        assert index.positions(others, allow_unknown=True).tolist() == expected
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_many_labels_are_refused_with_the_message_for_few(monkeypatch, labels):
+    few_at_once = [result(LabelIndex(LABELS[labels], "row"), asked) for asked in ASKED.values()]
     monkeypatch.setattr(names, "_FEW", 0)
-    many = what_comes_of(LabelIndex(LABELS[labels], "row"), ASKED[asked])
-    assert many == few
+    many = [result(LabelIndex(LABELS[labels], "row"), asked) for asked in ASKED.values()]
+    assert many == few_at_once
 
 
 @pytest.mark.parametrize("spread", [1, 3, 15, 17, 10**6, 2**40])
@@ -232,4 +240,4 @@ def test_random_numbers_however_far_apart(spread):
 def test_what_int64_cannot_tell_apart_is_seen(monkeypatch, as_many, planted, labels, asked):
     plant(monkeypatch, names, "fit_int64", *planted.split("|"))
     with pytest.raises((AssertionError, pytest.fail.Exception)):
-        test_names_of_one_kind_among_those_of_another(None, labels, asked)
+        check_alone_and_together(LABELS[labels], ASKED[asked])
