@@ -12,8 +12,10 @@ import numpy as np
 
 import fillrank as fr
 
+# One chain unless a setting says otherwise, so that a sweep is a sweep in all rows.
+COMMON = {"n_sweeps": 450, "n_chains": 1, "progress": False}
 SETTINGS = {
-    "the default, 450 sweeps": {},
+    "the defaults, but one chain of 450 sweeps": {},
     "no effects, no centres": {"effects": "mean", "centres": False},
     "effects, no centres": {"centres": False},
     "centres, no effects": {"effects": "mean"},
@@ -23,8 +25,8 @@ SETTINGS = {
     "burn-in 25": {"n_sweeps": 425, "burn_in": 25},
     "burn-in 100": {"n_sweeps": 500, "burn_in": 100},
     "burn-in 300": {"n_sweeps": 700, "burn_in": 300},
-    "250 sweeps": {"n_sweeps": 250},
-    "850 sweeps": {"n_sweeps": 850},
+    "one chain, 250 sweeps": {"n_sweeps": 250},
+    "one chain, 850 sweeps": {"n_sweeps": 850},
     "two chains, 250 sweeps": {"n_sweeps": 250, "n_chains": 2},
     "random start": {"start": "random"},
     "soft_impute start": {"start": "soft_impute"},
@@ -48,7 +50,7 @@ def main():
         for split in range(arguments.splits):
             rest, _ = ratings.split(0.2, random_state=split)
             train, validation = rest.split(0.2, random_state=100 + split)
-            settings = {"n_sweeps": 450, "random_state": split, "progress": False} | changes
+            settings = COMMON | {"random_state": split} | changes
             model = fr.GASR(**settings).fit(train)
             errors.append(fr.score(validation, model)["rmse"])
             noise.append(model.noise_variance_)
