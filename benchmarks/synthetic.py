@@ -147,7 +147,9 @@ def _tiny_coverage(n_entries, seeds, additive):
         table = np.full(30, np.nan)
         table[seen] = X.flat[seen]
         i, j = np.unravel_index(hidden, X.shape)
-        model = fr.GASR(value_range=None, random_state=seed, progress=False)
+        model = fr.GASR(
+            n_sweeps=150, value_range=None, n_threads=1, random_state=seed, progress=False
+        )
         low, high = model.fit(table.reshape(6, 5)).predict_interval(i, j, 0.9)
         held.append(np.mean((low <= X[i, j]) & (X[i, j] <= high)))
     error = np.std(held) / math.sqrt(seeds)

@@ -134,6 +134,23 @@ def test_what_was_read_goes_to_stderr_and_what_was_found_to_stdout(complete, wri
     assert "table-filled/filled.csv" in ran.out
 
 
+def test_a_small_table_is_warned_of_also_when_quiet(complete, tmp_path):
+    (tmp_path / "small.csv").write_text("name,a,b\nx,1,\ny,,2\n")
+    ran = complete("small.csv", "-q")
+    assert ran.code == 0, ran.err
+    assert "the table has 2 entries; credible intervals need 3 or more" in ran.err
+
+
+def test_a_run_that_has_not_converged_says_so_everywhere(complete, write_wide, tmp_path):
+    ran = complete(write_wide())
+    results = read_json(tmp_path / "table-filled" / "summary.json")["results"]
+    assert results["converged"] is False
+    assert results["verdict"].startswith("not converged: ")
+    assert results["verdict"].endswith("Set n_sweeps above the 20 of this run.")
+    reason = results["verdict"].removeprefix("not converged: ").partition(". Set")[0]
+    assert f"Converged no: {reason}. Set --sweeps above the 20 of this run." in ran.out
+
+
 def test_summary_has_settings_versions_and_figures(complete, write_wide, tmp_path):
     complete(write_wide(), "--seed", "5", "--hold-out", "0.2")
     summary = read_json(tmp_path / "table-filled" / "summary.json")

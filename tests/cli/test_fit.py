@@ -6,6 +6,10 @@ from fillrank.cli import methods, options
 from helpers.refusals import assert_refused
 
 QUICK = ("--sweeps", "20", "--max-rank", "2")
+_FEW_ITERATIONS = (fr.SoftImpute.__init__.__kwdefaults__ or {}) | {
+    "max_iterations": 1,
+    "tolerance": 1e-12,
+}
 
 
 def test_the_model_is_kept_with_its_table_under_the_tables_name(fillrank, write_wide, tmp_path):
@@ -37,10 +41,23 @@ def test_other_methods_and_without_data(fillrank, write_wide, tmp_path):
         "fit", write_wide(), "-o", "m.fillrank", "--method", "softimpute", "--without-data"
     )
     assert ran.code == 0, ran.err
-    assert "Converged" not in ran.out
+    assert "Converged no: the limit of 100 iterations was reached" in ran.out
     model = fr.load(tmp_path / "m.fillrank")
     assert isinstance(model, fr.SoftImpute)
     assert len(model.observations_) == 0
+
+
+def test_an_optimiser_that_has_not_converged_says_so(fillrank, write_wide, monkeypatch):
+    monkeypatch.setattr(fr.SoftImpute.__init__, "__kwdefaults__", _FEW_ITERATIONS)
+    table = write_wide()
+    ran = fillrank("fit", table, "--method", "SoftImpute")
+    assert ran.code == 0, ran.err
+    assert "Converged no: the limit of 1 iteration was reached" in ran.out
+    assert "Raise max_iterations, or tolerance" in ran.out
+    for verb in (["report"], ["evaluate", "--hold-out", "0.1"]):
+        ran = fillrank(*verb, table, "--method", "SoftImpute")
+        assert ran.code == 0, ran.err
+        assert "the limit of 1 iteration was reached" in ran.err
 
 
 def test_quiet_prints_the_file_alone(fillrank, write_wide):

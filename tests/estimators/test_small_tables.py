@@ -40,6 +40,21 @@ def test_intervals_hold_what_they_say(n_entries, additive):
     assert error < 0.04
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
+@pytest.mark.parametrize("additive", [False, True])
+@pytest.mark.parametrize("n_entries", [3, 5, 8, 12, 20])
+def test_intervals_of_many_tables_hold_what_they_say(n_entries, additive):
+    """At least 85%, less 3 standard errors of 120 tables.
+
+    If 85% are covered exactly, there is one false alarm in 740 for each case, and one in 74 for all ten.
+    """
+    share, error = _coverage(n_entries, 120, additive)
+    assert share > 0.85 - 3 * error
+    assert error < 0.025
+
+
 @pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 @pytest.mark.parametrize(("method", "fewest"), [(fr.GASR, 3), (fr.BPMF, 40)])
 def test_smaller_tables_are_warned_of(method, fewest):

@@ -30,6 +30,9 @@ def test_an_error_names_them_and_the_option(model):
         model.predict_interval(0, "x")
     with pytest.raises(UnknownNameError, match="unknown"):
         fr.score(fr.Observations.from_triplets(["Zoe"], [3], [1.0]), model)
+    both = r"row name is not known: 'Zoe'.*column name is not known: 'x'.*unknown=\"prior\""
+    with pytest.raises(UnknownNameError, match=both):
+        model.predict([0, "Zoe"], [3, "x"])
     with pytest.raises(InputError, match="unknown must be one of"):
         model.predict(0, 3, unknown="ignore")
 
@@ -91,3 +94,10 @@ def test_methods_without_draws():
     assert set(margins.predict("Zoe", np.arange(20), unknown="prior")) <= {1, 2, 3, 4, 5}
     with pytest.raises(NotSupportedError, match="new columns need a new fit"):
         margins.predict(0, "x", unknown="prior")
+    with pytest.raises(UnknownNameError, match="unknown="):
+        margins.predict("Zoe", 0)
+    with pytest.raises(UnknownNameError) as raised:
+        margins.predict("Zoe", "x")
+    assert "'Zoe'" in str(raised.value)
+    assert "'x'" in str(raised.value)
+    assert "unknown=" not in str(raised.value)  # there is no such prediction

@@ -103,6 +103,7 @@ def test_other_methods(method):
     answers = Answers(getattr(fr, method)(progress=False, **settings).fit(table), "t")
     about = answers.about()
     assert about["intervals"] == (method == "BPMF")
+    assert (about["not_converged"] is None) == (method != "BPMF")
     assert ("cautious" in about["orders"]) == (method == "BPMF")
     line = answers.line("rows", 3, Query())
     assert line["axis"] == [1.0, 5.0]
@@ -112,6 +113,22 @@ def test_other_methods(method):
     assert answers.recommend(3, "mean")["cells"]
     assert len(answers.nearest("columns", 0)["nearest"]) in (0, 10)
     json.dumps([about, line], allow_nan=False)
+
+
+def test_a_model_that_has_not_converged_says_so():
+    table = np.random.default_rng(0).standard_normal((12, 8))
+    table[table > 1] = np.nan
+    run = fr.GASR(n_sweeps=12, progress=False).fit(table)
+    found = Answers(run, "t").about()["not_converged"]
+    assert (
+        found
+        == f"not converged: {run.diagnostics().reason}. Set n_sweeps above the 12 of this run."
+    )
+    solver = fr.SoftImpute(penalty=0.5, max_iterations=1, tolerance=1e-12, progress=False).fit(
+        table
+    )
+    found = Answers(solver, "t").about()["not_converged"]
+    assert found.startswith(f"not converged: {solver.stop_reason_}. Raise max_iterations")
 
 
 def test_a_model_without_its_entries(tmp_path):

@@ -1,4 +1,5 @@
 import math
+import re
 import warnings
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from fillrank.posterior.diagnostics import LARGEST_ERROR, SMALLEST_ESS, Judged, diagnose
 
 
-def traces(n_chains=2, n_draws=200, n_probes=60, seed=0):
+def traces(n_chains=2, n_draws=400, n_probes=60, seed=0):
     """Independent draws of (residual variance, spectra, probes)."""
     rng = np.random.default_rng(seed)
     return (
@@ -28,13 +29,13 @@ def no_warnings():
 def test_independent_draws_have_converged(n_chains):
     verdict = diagnose(*traces(n_chains), n_leading=3)
     assert verdict.converged
-    assert (verdict.n_chains, verdict.n_draws) == (n_chains, 200)
+    assert (verdict.n_chains, verdict.n_draws) == (n_chains, 400)
     assert list(verdict.rhat) == [
         "residual_variance", "singular_value 1", "singular_value 2", "singular_value 3",
         "prediction (median)", "prediction (worst 5%)",
     ]  # fmt: skip
     assert verdict.rhat["prediction (median)"] < 1.02
-    assert verdict.ess["prediction (median)"] == pytest.approx(200 * n_chains, rel=0.2)
+    assert verdict.ess["prediction (median)"] == pytest.approx(400 * n_chains, rel=0.2)
     assert verdict.rhat["prediction (worst 5%)"] > verdict.rhat["prediction (median)"]
     assert verdict.ess["prediction (worst 5%)"] < verdict.ess["prediction (median)"]
     assert verdict.reason == ""
@@ -53,7 +54,7 @@ def test_effective_draws_of_a_correlated_chain():
 
 def test_a_drift_in_a_single_chain():
     variance, spectra, probes = traces(1)
-    probes += np.linspace(0, 5, 200)[:, np.newaxis]
+    probes += np.linspace(0, 5, 400)[:, np.newaxis]
     verdict = diagnose(variance, spectra, probes, 0)
     assert not verdict.converged
     assert "R-hat of the worst 5% of predictions" in verdict.reason
@@ -114,6 +115,19 @@ def test_too_few_effective_draws():
     assert Judged(rhat=1.0, ess=SMALLEST_ESS).converged
 
 
+def test_a_large_monte_carlo_error_has_not_converged_however_the_run_ended():
+    """60 draws of 2 chains agree, but enlarge errors by some 1 / (2 * 120)."""
+    verdict = diagnose(*traces(2, 60), n_leading=1)
+    assert all(judged.converged for judged in verdict.quantities.values())
+    assert 0.0025 < verdict.added_error < 0.01
+    assert not verdict.converged
+    assert verdict.reason.startswith(
+        "the Monte Carlo error enlarges the error of predictions by 0."
+    )
+    assert verdict.reason.endswith("should by less than 0.25%")
+    assert diagnose(*traces(2, 60), n_leading=1, judges_error=False).converged
+
+
 @pytest.mark.parametrize("n_draws", [0, 1, 7])
 def test_too_few_draws_to_judge(n_draws):
     variance, spectra, probes = traces(1, n_draws)
@@ -142,5 +156,6 @@ def test_chains_that_stand_still_apart_have_not():
 def test_the_table_that_is_printed():
     text = str(diagnose(*traces(), n_leading=1))
     assert text.splitlines()[0].split() == ["quantity", "R-hat", "ESS", "MC", "error"]
-    assert text.splitlines()[-2:] == ["200 draws in 2 chain(s)", "converged"]
-    assert len(text.splitlines()) == 7
+    assert text.splitlines()[-2:] == ["400 draws in 2 chain(s)", "converged"]
+    assert re.search(r"the Monte Carlo error enlarges the error of predictions by 0\.\d+%", text)
+    assert len(text.splitlines()) == 8

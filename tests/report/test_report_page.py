@@ -1,7 +1,9 @@
 import base64
+import copy
+import math
 import re
 import tracemalloc
-from types import SimpleNamespace
+from dataclasses import replace
 
 import jinja2
 import matplotlib.text
@@ -12,6 +14,7 @@ from matplotlib.figure import Figure
 
 import fillrank as fr
 from fillrank.errors import InputError, OutputError
+from fillrank.posterior import diagnostics
 from fillrank.report import html, style, words
 from fillrank.report.html import write_report
 from helpers.read_page import Page, read
@@ -239,12 +242,66 @@ def test_write_report_is_available_from_the_package(tmp_path, no_plots):
     assert read(tmp_path / "report.html").sections
 
 
-def test_an_interrupted_run_is_reported():
-    model = SimpleNamespace(
-        interrupted_=True, stop_reason_="interrupted after 3 of at most 9 sweeps"
-    )
-    verdict = words.verdict(model, SimpleNamespace(converged=True))
-    assert (verdict.short, verdict.tone) == ("interrupted", "bad")
+@pytest.mark.parametrize(
+    ("attribute", "ended", "advice"),
+    [
+        ("interrupted_", "interrupted after 30 of at most 40 sweeps", "Call run_longer"),
+        ("reached_limit_", "the limit of 30 sweeps was reached; it is long", "Set n_sweeps=60"),
+    ],
+)
+def test_runs_that_ended_early_have_not_converged(
+    attribute, ended, advice, tmp_path, no_pictures, monkeypatch
+):
+    model = copy.copy(fitted("GASR")[0])
+    vars(model).update({attribute: True, "stop_reason_": ended, "n_sweeps_": 30})
+    monkeypatch.setattr(diagnostics, "LARGEST_RHAT", math.inf)
+    monkeypatch.setattr(diagnostics, "SMALLEST_ESS", 0)
+    verdict = words.verdict(model)
+    assert (verdict.short, verdict.tone) == ("not converged", "bad")
+    assert f"The run has not converged: {ended}. {advice}" in verdict.long
+    # The quantities agree with each other, so the reason has a line of its own.
+    rows = {line.quantity: line.verdict for line in words.judged(model.diagnostics())}
+    assert rows["a typical prediction"] == rows["the worst 5% of predictions"] == "converged"
+    assert rows[f"the run: {ended}"] == "not converged"
+    write_report(model, tmp_path / "report.html")
+    page = read(tmp_path / "report.html")
+    assert "not converged" in page.text["summary"]
+    assert f"the run: {ended}" in page.text["convergence"]
+
+
+def test_a_monte_carlo_error_that_is_too_large_has_a_line():
+    model, _ = fitted("GASR")
+    found = replace(model.diagnostics(), added_error=0.036)
+    line = words.judged(found)[-1]
+    assert (line.quantity, line.error) == ("the mean of all draws", "3.6%")
+    assert line.verdict == "not converged"
+
+
+@pytest.mark.parametrize("name", ["SoftImpute", "SoftImputeALS", "HASI", "RelaxedSpectral", "M3F"])
+def test_optimisers_that_have_not_converged_say_so(name, tmp_path, no_pictures):
+    train, _ = parts_of(name)
+    penalty = {} if name in ("HASI", "RelaxedSpectral") else {"penalty": 0.5}
+    model = getattr(fr, name)(max_iterations=3, random_state=0, progress=False, **penalty)
+    with pytest.warns(fr.ConvergenceWarning, match=f"{name} has not converged: ") as caught:
+        model.fit(train)
+    assert not model.converged_
+    model.save(tmp_path / "model.fillrank")
+    for each in (model, fr.load(tmp_path / "model.fillrank")):
+        verdict = words.verdict(each)
+        assert (verdict.short, verdict.tone) == ("not converged", "bad")
+        warned = str(caught[-1].message).removeprefix(name)
+        assert verdict.long.startswith(f"The fit{warned}")
+        assert "Raise max_iterations" in verdict.long
+
+
+def test_a_small_table_is_said_to_be_one(tmp_path, no_pictures):
+    X = np.full((4, 3), np.nan)
+    X[0, 0] = 1.0
+    with pytest.warns(fr.SmallTableWarning, match="the table has 1 entry;"):
+        model = fit(fr.GASR(**SAMPLED), X)
+    write_report(model, tmp_path / "report.html")
+    page = read(tmp_path / "report.html")
+    assert "The table has 1 entry; credible intervals need 3" in page.text["summary"]
 
 
 def test_a_big_sparse_table_takes_little_memory(tmp_path, monkeypatch):

@@ -124,9 +124,9 @@ def measure(job: Job, data: Observations) -> Measured | None:
     if job.hold_out == 0:
         return None
     if data.n_entries < FEWEST_FOR_HIDING:
+        few = "is only 1 entry" if data.n_entries == 1 else f"are only {data.n_entries} entries"
         job.say(
-            f"There are only {data.n_entries} entries: none is hidden to measure the error "
-            f"(that takes {FEWEST_FOR_HIDING})."
+            f"There {few}: none is hidden to measure the error (that takes {FEWEST_FOR_HIDING})."
         )
         return None
     train, test = data.split(job.hold_out, random_state=job.settings.seed)

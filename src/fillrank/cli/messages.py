@@ -17,7 +17,7 @@ from rich import markup
 from rich.console import Console
 from rich.table import Table
 
-from fillrank.errors import CheckpointWarning, Setting, describe
+from fillrank.errors import CheckpointWarning, Setting, SmallTableWarning, describe
 
 __all__ = [
     "Lines",
@@ -102,10 +102,13 @@ def complain(error: Exception) -> None:
 
 @contextmanager
 def notes(quiet: bool) -> Iterator[None]:
-    """Show warnings of the library as notes; if silence was asked for, only those of lost work."""
+    """Show warnings of the library as notes.
+
+    If silence was asked for, only those of lost work, and of intervals that are not to be relied on.
+    """
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        if not quiet or isinstance(message, CheckpointWarning):
+        if not quiet or isinstance(message, CheckpointWarning | SmallTableWarning):
             say(f"[bold yellow]Note:[/] {escape(in_words(message))}")
 
     # Where there is no cache folder, matplotlib would say so too, at length.

@@ -80,11 +80,14 @@ def stoppable(model: Any) -> Iterator[None]:
         raise Stopped(getattr(model, "checkpoint_sweeps", None))
 
 
-def fit(settings: Settings, data: Observations, progress: bool) -> Any:
-    """Fit the method; Stopped if the user has stopped it."""
+def fit(settings: Settings, data: Observations, progress: bool, warn: bool = False) -> Any:
+    """Fit the method; Stopped if the user has stopped it.
+
+    With ``warn`` it is told if the fit has not converged: for verbs whose results do not say so.
+    """
     model = make(settings, progress)
     with stoppable(model), warnings.catch_warnings():
-        # How the run ended is among the results.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        if not warn:
+            warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(data)
     return model

@@ -13,9 +13,8 @@ from fillrank.cli import options as given
 from fillrank.cli.messages import show_files
 from fillrank.cli.pairs import Pairs, read_pairs
 from fillrank.cli.source import STANDARD
-from fillrank.errors import InputError, UnknownNameError
+from fillrank.errors import InputError
 from fillrank.table.frames import to_long
-from fillrank.table.observations import Observations
 
 _AT_ONCE = 2**18
 
@@ -85,21 +84,11 @@ def predict(
     else:
         asked = read_pairs(asked_in, data, row, column)
         if unknown == "error":
-            _check_names(asked, data)  # of all pairs, before the first answer
+            loaded.check_known(asked.rows, asked.columns)  # of all pairs, before the first answer
         tables = _answers(loaded, asked, level, unknown)
     answers.write(tables, where, data.values)
     if where.is_file:
         show_files([where.path])
-
-
-def _check_names(asked: Pairs, data: Observations) -> None:
-    try:
-        data.row_positions(asked.rows)
-        data.column_positions(asked.columns)
-    except UnknownNameError as error:
-        from fillrank.estimators.fitted import PREDICT_UNKNOWN  # imported late: it loads sklearn
-
-        raise error.with_advice(PREDICT_UNKNOWN) from error
 
 
 def _answers(

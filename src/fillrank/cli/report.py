@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from fillrank.cli import job, methods, models, output, source
+from fillrank.cli import job, methods, models, output, source, summary
 from fillrank.cli import options as given
 from fillrank.cli.job import Job
-from fillrank.cli.messages import show_files
+from fillrank.cli.messages import escape, show_files
 from fillrank.cli.methods import Settings
 from fillrank.cli.source import Source
+from fillrank.estimators.convergence import convergence_of
 
 
 def report(
@@ -69,4 +70,6 @@ def _of_table(asked: Job) -> None:
     methods.check(asked.settings)
     data = source.read(asked.source, asked.quiet, to_fill=False)
     measured, model = job.fit(asked, data)
+    if convergence_of(model).converged is False:
+        asked.say(f"[bold yellow]Note:[/] converged: {escape(summary.verdict(model))}")
     job.write_report(asked, model, measured, asked.output)

@@ -47,7 +47,7 @@ def folds(data: Observations, n: int, seed: int) -> Iterator[Split]:
 def measure(settings: Settings, split: Split, level: float, progress: bool) -> dict[str, float]:
     """Fit without the hidden entries, and score their predictions; with the seconds of the fit."""
     started = perf_counter()
-    model = methods.fit(settings, split.train, progress)
+    model = methods.fit(settings, split.train, progress, warn=True)
     seconds = perf_counter() - started
     return fr.score(split.test, model, level) | {"seconds": seconds, "rank": model.rank_}
 

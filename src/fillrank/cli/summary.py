@@ -13,14 +13,15 @@ import numpy as np
 
 from fillrank import __version__
 from fillrank.cli.messages import Lines
+from fillrank.cli.messages import in_words as as_shown
 from fillrank.cli.source import Source, ends
 from fillrank.cli.tables import is_written_wide
+from fillrank.estimators.convergence import convergence_of
 from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
     from fillrank.cli.job import Job
     from fillrank.estimators.gasr import GASR
-    from fillrank.posterior.diagnostics import Diagnostics
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 _NUMBER = 12  # characters of a prediction with what parts it from the next one
@@ -57,13 +58,8 @@ def in_words(model: Any, hidden: Hidden | None) -> Lines:
         *_of_factors(model),
         *([] if hidden is None else _of_hidden(hidden)),
         ("Stopped", model.stop_reason_),
-        *([("Converged", _verdict(model.diagnostics()))] if _has_chains(model) else []),
+        ("Converged", verdict(model)),
     ]
-
-
-def _has_chains(model: Any) -> bool:
-    """Whether there is a run to be judged: not of the methods that optimise."""
-    return hasattr(model, "rank_probabilities_") and hasattr(model, "traces_")
 
 
 def _of_factors(model: Any) -> Lines:
@@ -96,10 +92,16 @@ def _of_hidden(hidden: Hidden) -> Lines:
     return lines
 
 
-def _verdict(found: Diagnostics) -> str:
+def verdict(model: Any) -> str:
+    """Whether a fit has converged; if not, why, and what to do."""
+    found = convergence_of(model)
+    is_run = hasattr(model, "traces_")
     if not found.converged:
-        return f"no: {found.reason}; give more --sweeps"
-    worst = found.worst
+        advice = "" if is_run else " Both are settings in Python."
+        return as_shown(found.warning("no")) + advice
+    if not is_run:
+        return "yes"
+    worst = model.diagnostics().worst
     return (
         f"yes (R-hat {worst.rhat:.2f}, {worst.ess:.0f} effective draws for the worst 5% of cells)"
     )
@@ -154,6 +156,7 @@ def _versions() -> dict[str, str]:
 
 def _results(model: GASR) -> dict[str, Any]:
     diagnostics = model.diagnostics()
+    found = convergence_of(model)
     return {
         "rank": model.rank_,
         "rank_probabilities": {str(k): p for k, p in model.rank_probabilities_.items()},
@@ -161,7 +164,8 @@ def _results(model: GASR) -> dict[str, Any]:
         "singular_values": model.singular_values_[: model.rank_].tolist(),
         "sweeps": model.n_sweeps_,
         "stopped": model.stop_reason_,
-        "converged": diagnostics.converged,
+        "converged": found.converged,
+        "verdict": str(found),
         "rhat": diagnostics.rhat,
         "effective_draws": diagnostics.ess,
     }

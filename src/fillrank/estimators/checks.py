@@ -40,20 +40,26 @@ def check_value_range(value_range: Any, observations: Observations) -> tuple[flo
     return low, high
 
 
+def few_entries(n_entries: int, fewest: int) -> str:
+    """The message that a table has too few entries for intervals; empty if it has enough."""
+    if n_entries >= fewest:
+        return ""
+    how = (
+        "cannot be estimated from so few"
+        if n_entries < 3
+        else "is estimated with too little uncertainty"
+    )
+    entries = "1 entry" if n_entries == 1 else f"{n_entries} entries"
+    return (
+        f"the table has {entries}; credible intervals need {fewest} or more. How much the values vary "
+        f"{how}: intervals may be far too narrow."
+    )
+
+
 def warn_of_few_entries(n_entries: int, fewest: int) -> None:
     """Warn if a table has fewer entries than a method needs for its intervals."""
-    if n_entries < fewest:
-        how = (
-            "cannot be estimated from so few"
-            if n_entries < 3
-            else "is estimated with too little uncertainty"
-        )
-        warn_user(
-            SmallTableWarning(
-                f"the table has {n_entries} entries; credible intervals need {fewest} or more. How much "
-                f"the values vary {how}: intervals may be far too narrow."
-            )
-        )
+    if message := few_entries(n_entries, fewest):
+        warn_user(SmallTableWarning(message))
 
 
 def warn_of_units(observations: Observations) -> None:

@@ -43,6 +43,8 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     progress: bool
     # A cluster is no property of the samples, which scikit-learn would pass on.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"client": UNUSED}
+    # Whether columns can be predicted that were not there at the fit.
+    _takes_new_columns = True
     # What a table of all cells costs while it is made: the numbers themselves, and copies on the way.
     _bytes_a_cell = 24
 
@@ -123,8 +125,9 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     lambda: self.observations_.column_positions(columns, allow),
                     np.size(rows),
                 )
-        except UnknownNameError as error:
-            raise error.with_advice(PREDICT_UNKNOWN) from error
+        except UnknownNameError:
+            self.check_known(rows, columns)
+            raise
         if i.size != j.size and 1 not in (i.size, j.size):
             raise InputError(
                 f"rows and columns must be as many, or one of them single; "
@@ -132,6 +135,30 @@ class Fitted(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         i, j = np.broadcast_arrays(i, j)
         return np.ascontiguousarray(i), np.ascontiguousarray(j)
+
+    def check_known(self, rows: Any, columns: Any) -> None:
+        """Raise UnknownNameError if the model does not know a row or a column; it lists all of them.
+
+        Parameters
+        ----------
+        rows, columns : label or array of labels
+        """
+        check_is_fitted(self)
+        data, errors = self.observations_, {}
+        for axis, find, labels in (
+            ("rows", data.row_positions, rows),
+            ("columns", data.column_positions, columns),
+        ):
+            try:
+                find(labels)
+            except UnknownNameError as error:
+                errors[axis] = error
+        if not errors:
+            return
+        unknown = UnknownNameError(" ".join(str(error) for error in errors.values()))
+        if "columns" in errors and not self._takes_new_columns:
+            raise unknown
+        raise unknown.with_advice(PREDICT_UNKNOWN)
 
     def _check_draws(self, what: str) -> None:
         """Refuse, if the method has no draws of its posterior."""

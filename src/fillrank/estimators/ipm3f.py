@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from fillrank.draws.streams import chain_key
 from fillrank.errors import NotSupportedError, ReadError
 from fillrank.estimators.checks import check_choice
+from fillrank.estimators.convergence import warn_unconverged
 from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
-from fillrank.estimators.warn import unconverged, warn_unconverged, warn_user
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.posterior.validation import check_traces
@@ -78,6 +78,8 @@ class IPM3F(OrdinalCompleter):
         ``objective`` after each iteration; or ``hinge_loss`` and ``n_features`` after each sweep.
     stop_reason_ : str
         Why the fit ended.
+    converged_ : bool
+        Of the variational fit: whether the objective had stopped to fall.
     n_sweeps_, interrupted_ : int, bool
         Of the sampler: how many sweeps there were, and whether Ctrl-C ended them.
 
@@ -224,8 +226,8 @@ class IPM3F(OrdinalCompleter):
         self.sticks_ = state.g
         self.history_ = {"objective": np.array(fit.objectives)}
         self.stop_reason_ = fit.reason
-        if not fit.converged:
-            warn_unconverged(self, fit.reason)
+        self.converged_ = fit.converged
+        warn_unconverged(self)
 
     def _keep_run(self, outcome: Outcome) -> None:
         self.traces_ = outcome.run.recorder.traces()
@@ -233,8 +235,8 @@ class IPM3F(OrdinalCompleter):
         self.stop_reason_ = outcome.stop_reason
         self.n_sweeps_ = outcome.run.n_sweeps
         self.interrupted_ = outcome.interrupted
-        if (warning := unconverged(outcome, self.diagnostics())) is not None:
-            warn_user(warning)
+        n_draws = len(outcome.run.recorder.draws)
+        warn_unconverged(self, *([f"Stored draws: {n_draws}."] if outcome.interrupted else []))
 
     def predict_mean(self, rows: Any, columns: Any) -> np.ndarray:
         """Means over the draws of the predicted levels, by names; for ``inference="gibbs"``."""
@@ -251,7 +253,8 @@ class IPM3F(OrdinalCompleter):
             raise NotSupportedError(
                 "a model of new rows has no chains of its own; ask the one that it came from."
             )
-        return diagnose_run(self.traces_, self.rank_)
+        ended = self.stop_reason_ if self.interrupted_ else ""
+        return diagnose_run(self.traces_, self.rank_, ended, judges_error=False)
 
     def _must_sample(self, what: str) -> None:
         if self.inference != "gibbs":
@@ -267,6 +270,7 @@ class IPM3F(OrdinalCompleter):
         super()._check_loaded()
         check_choice("inference", self.inference, ("variational", "gibbs"))
         if hasattr(self, "traces_"):
+            self.__dict__.setdefault("interrupted_", False)
             check_traces(self.traces_, self.observations_.shape)
         if self.inference == "variational":
             sticks = vars(self).get("sticks_", np.zeros(0))

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from fillrank.estimators.convergence import warn_unconverged
 from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
-from fillrank.estimators.warn import warn_unconverged
 from fillrank.kernels.factors import singular_values
 from fillrank.kernels.ordinal import Scorer
 from fillrank.runtime.threads import Workers
@@ -61,6 +61,8 @@ class M3F(OrdinalCompleter):
         The relative norm of the gradient at the end.
     stop_reason_ : str
         Why the fit ended.
+    converged_ : bool
+        Whether the gradient is below the tolerance.
 
     Examples
     --------
@@ -119,5 +121,5 @@ class M3F(OrdinalCompleter):
         self.history_ = {"objective": np.array(fit.objectives)}
         self.violation_ = fit.violation
         self.stop_reason_ = fit.reason
-        if not fit.converged:
-            warn_unconverged(self, fit.reason)
+        self.converged_ = fit.converged
+        warn_unconverged(self)

@@ -65,6 +65,7 @@ class OrdinalCompleter(MatrixCompleter):
         "rank_": int,
         "history_": dict[str, np.ndarray],
         "stop_reason_": str,
+        "converged_": bool,
     }
     _needed: ClassVar[set[str]] = MatrixCompleter._needed | {"levels_", "penalty_"}
     penalty: float | Literal["auto"]
@@ -74,6 +75,7 @@ class OrdinalCompleter(MatrixCompleter):
     levels: Literal["auto"] | Sequence[float]
     random_state: Any
     progress: bool
+    _takes_new_columns = False
     _bytes_a_cell = 40  # levels are asked for cell by cell
     # Whether the path goes from small penalties to large ones: each fit begins where the last ended.
     _upwards = False

@@ -12,7 +12,14 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError, ReadError, Setting
+from fillrank.errors import (
+    ConvergenceWarning,
+    InputError,
+    NotSupportedError,
+    ReadError,
+    Setting,
+    Text,
+)
 from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import (
     check_choice,
@@ -20,7 +27,7 @@ from fillrank.estimators.checks import (
     seed_from,
     warn_of_few_entries,
 )
-from fillrank.estimators.warn import unconverged, warn_user
+from fillrank.estimators.convergence import warn_unconverged
 from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, diagnose_run
 from fillrank.posterior.halves import halved
@@ -45,6 +52,7 @@ from fillrank.run.recorder import Recorder, Traces
 from fillrank.runtime.kernel_cache import must_compile
 from fillrank.runtime.progress import report_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
+from fillrank.runtime.warnings import warn_user
 from fillrank.samplers.model import CompleteData, Data, Draw, detect_complete
 from fillrank.table.observations import Observations, fingerprint
 from fillrank.table.units import Standard, standardise
@@ -302,20 +310,23 @@ class SampledCompleter(MatrixCompleter):
 
     def _warn(self, outcome: Outcome) -> None:
         """Warn if the run has not converged, or has too few draws for its intervals."""
+        if not (self._judged or outcome.interrupted):
+            return
         n_draws = len(outcome.run.recorder.draws)
-        warning = unconverged(outcome, self.diagnostics() if self._judged else None)
-        if warning is not None and self.n_chains == 1 and not outcome.interrupted:
-            warning = warning.with_advice(
-                ("With ", Setting("n_chains", 2), ", diagnostics() also compares the chains.")
+        further: list[Text] = []
+        if outcome.interrupted:
+            further = [f"Stored draws: {n_draws}."]
+        elif self.n_chains == 1:
+            compare = ", diagnostics() also compares the chains."
+            further = [("With ", Setting("n_chains", 2), compare)]
+        if not warn_unconverged(self, *further) and n_draws < SMALLEST_ESS:
+            warn_user(
+                ConvergenceWarning(
+                    f"Only {n_draws} draws of a table of this size fit in memory: intervals will be "
+                    "too narrow",
+                    advice=("Lower ", Setting("max_rank"), ", or fit a subset of the rows."),
+                )
             )
-        if warning is None and self._judged and n_draws < SMALLEST_ESS:
-            warning = ConvergenceWarning(
-                f"Only {n_draws} draws of a table of this size fit in memory: intervals will be too "
-                "narrow",
-                advice=("Lower ", Setting("max_rank"), ", or fit a subset of the rows."),
-            )
-        if warning is not None:
-            warn_user(warning)
 
     @property
     def checkpoint_sweeps(self) -> int | None:

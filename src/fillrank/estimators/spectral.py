@@ -11,7 +11,7 @@ import numpy as np
 from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.base import MatrixCompleter
 from fillrank.estimators.checks import EFFECTS, check_choice, check_value_range, seed_from
-from fillrank.estimators.warn import warn_unconverged
+from fillrank.estimators.convergence import warn_unconverged
 from fillrank.posterior.posterior import Posterior, Units
 from fillrank.posterior.validation import check_posterior
 from fillrank.runtime.progress import make_progress
@@ -106,6 +106,8 @@ class SpectralCompleter(MatrixCompleter):
         breach of the fixed-point conditions elsewhere.
     stop_reason_ : str
         Why the fit ended.
+    converged_ : bool
+        Whether the certificate is below the tolerance, or only ``max_rank`` keeps it above.
     """
 
     _kept: ClassVar[dict[str, Any]] = MatrixCompleter._kept | {
@@ -119,6 +121,7 @@ class SpectralCompleter(MatrixCompleter):
         "history_": dict[str, np.ndarray],
         "violation_": float,
         "stop_reason_": str,
+        "converged_": bool,
     }
 
     def __init__(
@@ -254,8 +257,8 @@ class SpectralCompleter(MatrixCompleter):
         self.history_ = {"objective": np.array(fit.objectives) * scale**2}
         self.violation_ = fit.violation
         self.stop_reason_ = fit.reason
-        if not fit.converged:
-            warn_unconverged(self, fit.reason)
+        self.converged_ = fit.converged
+        warn_unconverged(self)
 
     def _check_draws(self, what: str) -> None:
         # A single best matrix says nothing about how sure it is.

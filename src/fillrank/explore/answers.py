@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from fillrank.errors import NotSupportedError
+from fillrank.estimators.convergence import convergence_of
 from fillrank.estimators.recommending import By, Recommending
 from fillrank.explore.names import Names
 from fillrank.posterior.similarity import Similarity, signal_factors
@@ -82,6 +83,7 @@ class Answers:
         data = self.model.observations_
         n_rows, n_columns = data.shape
         rank = getattr(self.model, "rank_", None)
+        found = convergence_of(self.model)
         return {
             "title": self.title,
             "method": type(self.model).__name__,
@@ -89,6 +91,7 @@ class Answers:
             "columns": n_columns,
             "entries": len(data) if self.has_entries else None,
             "rank": None if rank is None else int(rank),
+            "not_converged": str(found) if found.converged is False else None,
             "intervals": self.has_intervals,
             "level": LEVEL,
             "orders": list(get_args(By)) if self.has_intervals else ["mean"],

@@ -3,7 +3,8 @@
 Predictions are judged by the worst 5% of some cells chosen at random: they need a small R-hat and a
 number of effective draws. Scalars, such as the residual variance or a singular value, need a small
 R-hat, or a Monte Carlo error that is small beside their value: with many entries a residual variance is
-known so well that its chains differ by a thousandth of it and have a large R-hat all the same.
+known so well that its chains differ by a thousandth of it and have a large R-hat all the same. And the
+Monte Carlo error must enlarge the error of predictions by little, as in runs with n_sweeps="auto".
 """
 
 import math
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fillrank.run.loop import ENOUGH, added_error
 from fillrank.run.recorder import Traces
 from fillrank.runtime.cache_folder import temporary_home
 
@@ -55,12 +57,15 @@ class Diagnostics:
     of the fit, as ``residual_variance`` or ``hinge_loss``, the leading singular values, and
     ``prediction (median)`` and ``prediction (worst 5%)`` over cells chosen at random. A quantity that
     never moved has R-hat 1. ``ended`` says why a run ended too early, and is empty otherwise.
+    ``added_error`` is the share by which the Monte Carlo error enlarges the error of predictions, and
+    None for a method that is not judged by it.
     """
 
     quantities: Mapping[str, Judged]
     n_draws: int
     n_chains: int
     ended: str = ""
+    added_error: float | None = None
 
     @property
     def rhat(self) -> dict[str, float]:
@@ -85,10 +90,10 @@ class Diagnostics:
     @property
     def reason(self) -> str:
         """Why the run has not converged; empty if it has."""
-        if self.n_draws < _FEWEST_DRAWS:
-            return f"{self.n_draws} draws in a chain are too few to judge by"
         if self.ended:
             return self.ended
+        if self.n_draws < _FEWEST_DRAWS:
+            return f"{self.n_draws} draws in a chain are too few to judge by"
         worst = self.worst
         if not worst.rhat < LARGEST_RHAT:
             return (
@@ -107,13 +112,28 @@ class Diagnostics:
                     f"its Monte Carlo error {100 * LARGEST_ERROR:g}% of its value at most and not "
                     f"{100 * judged.error:.2g}%"
                 )
+        if not self.is_precise:
+            return (
+                f"the Monte Carlo error enlarges the error of predictions by "
+                f"{100 * (self.added_error or 0):.2g}%, and should by less than {100 * ENOUGH:g}%"
+            )
         return ""
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether the Monte Carlo error enlarges the error of predictions by little."""
+        return self.added_error is None or self.added_error < ENOUGH
 
     def __str__(self) -> str:
         lines = [f"{'quantity':<26}{'R-hat':>8}{'ESS':>10}{'MC error':>10}"]
         for name, (rhat, ess, error) in self.quantities.items():
             share = "" if error is None else f"{100 * error:.2g}%"
             lines.append(f"{name:<26}{rhat:>8.3f}{ess:>10.0f}{share:>10}".rstrip())
+        if self.added_error is not None:
+            lines.append(
+                f"the Monte Carlo error enlarges the error of predictions by "
+                f"{100 * self.added_error:.2g}%"
+            )
         lines.append(f"{self.n_draws} draws in {self.n_chains} chain(s)")
         lines.append("converged" if self.converged else f"not converged: {self.reason}")
         return "\n".join(lines)
@@ -174,23 +194,28 @@ def diagnose(
     probes: np.ndarray,
     n_leading: int,
     ended: str = "",
+    judges_error: bool = True,
 ) -> Diagnostics:
     """Judge named traces (chains, draws), spectra (chains, draws, r), (chains, draws, probes).
 
-    ``n_leading`` says how many singular values to look at.
+    ``n_leading`` says how many singular values to look at, ``judges_error`` whether the Monte Carlo
+    error of the predictions counts.
     """
     quantities = {name: _judge_scalar(trace) for name, trace in traces.items()}
     for k in range(n_leading):
         quantities[f"singular_value {k + 1}"] = _judge_scalar(spectra[..., k])
     n_chains, n_draws, _ = probes.shape
-    return Diagnostics(quantities | _judge_cells(probes), n_draws, n_chains, ended)
+    error = added_error(probes) if judges_error else None
+    return Diagnostics(quantities | _judge_cells(probes), n_draws, n_chains, ended, error)
 
 
-def diagnose_run(traces: Traces, n_factors: int, ended: str = "") -> Diagnostics:
+def diagnose_run(
+    traces: Traces, n_factors: int, ended: str = "", judges_error: bool = True
+) -> Diagnostics:
     """Judge a run by the quality of its fit, by its largest factors and by its predictions."""
     name, trace = next(iter(traces.history.items()))
     _, n_kept, n_values = traces.spectra.shape
     # Singular values are those of kept draws, and of a very large table too few may be kept.
     n_leading = min(n_factors, _LEADING, n_values) if n_kept >= SMALLEST_ESS else 0
     scalars = {name: trace[:, traces.burn_in :]}
-    return diagnose(scalars, traces.spectra, traces.probes, n_leading, ended)
+    return diagnose(scalars, traces.spectra, traces.probes, n_leading, ended, judges_error)

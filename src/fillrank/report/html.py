@@ -113,7 +113,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         lstrip_blocks=True,
     )
     diagnostics = _diagnostics(model)
-    verdict = words.verdict(model, diagnostics)
+    verdict = words.verdict(model)
     return environment.get_template("report.html.jinja").render(
         title=format_label(title, _MAX_TITLE) if title else _title(model),
         method=type(model).__name__,
@@ -122,6 +122,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         of_error="" if test is None else words.of_error(test),
         of_rank=words.of_rank(model),
         of_noise=words.of_noise(model),
+        of_few_entries=words.of_few_entries(model),
         verdict=verdict,
         other_tested=tested is not None and tested is not model,
         has_intervals=isinstance(model, SampledCompleter),

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fillrank.estimators.checks import few_entries
+from fillrank.estimators.convergence import convergence_of
 from fillrank.estimators.sampled import SampledCompleter
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report.held_out import HeldOut
@@ -20,6 +22,9 @@ _QUANTITIES = {
     "prediction (median)": "a typical prediction",
     "prediction (worst 5%)": "the worst 5% of predictions",
 }
+
+
+_MORE_ITERATIONS = "more iterations would not change the result noticeably"
 
 
 class Tile(NamedTuple):
@@ -150,34 +155,37 @@ def of_noise(model: Any) -> str:
     )
 
 
-def verdict(model: Any, diagnostics: Diagnostics | None) -> Verdict:
+def of_few_entries(model: Any) -> str:
+    """That there are too few entries for intervals; empty if there are enough, or no intervals."""
+    n = n_entries(model)
+    if n is None or not isinstance(model, SampledCompleter):
+        return ""
+    text = few_entries(n, model._fewest_entries)
+    return text[:1].upper() + text[1:]
+
+
+def verdict(model: Any) -> Verdict:
     """Whether the fit has converged, and what that means."""
-    if diagnostics is not None:
-        return _of_run(model, diagnostics)
     if not hasattr(model, "stop_reason_") or getattr(model, "folded_in_", None):
         long = (
             "These rows or columns came after the fit and had no run of their own. Whether the fit has "
             "converged, the report of the model that they were added to says."
         )
         return Verdict("added later", long, "plain")
-    ended = f"Why it ended: {model.stop_reason_}."
-    if getattr(model, "violation_", math.inf) <= model.tolerance:
-        long = "The fit has converged: more iterations would not change the result noticeably."
-        return Verdict("converged", long, "good", ended)
-    return Verdict("ended", f"The fit has ended. {ended}", "plain")
-
-
-def _of_run(model: Any, diagnostics: Diagnostics) -> Verdict:
-    if model.interrupted_:
-        long = f"The run was {model.stop_reason_}. Fit again, or call run_longer, before relying on it."
-        return Verdict("interrupted", long, "bad")
     ended = f"Why it ended: {_reason(model)}."
-    if diagnostics.converged:
-        long = "The run has converged: predictions would change little if it went on."
-        return Verdict("converged", long, "good", ended)
+    found = convergence_of(model)
+    if found.converged is None:
+        long = "Whether the fit has converged is not known: the file is of an older version."
+        return Verdict("not known", long, "plain", ended)
+    is_run = hasattr(model, "traces_")
+    what = "run" if is_run else "fit"
+    if found.converged:
+        more = "predictions would change little if it went on" if is_run else _MORE_ITERATIONS
+        return Verdict("converged", f"The {what} has converged: {more}.", "good", ended)
+    narrow = ", and intervals may be too narrow" if isinstance(model, SampledCompleter) else ""
     long = (
-        f"The run has not converged: {diagnostics.reason}. Predictions would still change if it went "
-        f"on, and intervals may be too narrow. Fit again with n_sweeps well above {model.n_sweeps_}."
+        f"{found.warning(f'The {what} has not converged')} Predictions would still change if it went "
+        f"on{narrow}."
     )
     return Verdict("not converged", long, "bad", ended)
 
@@ -208,17 +216,29 @@ def tiles(model: Any, held_out: HeldOut | None, verdict: Verdict) -> list[Tile]:
 
 
 def judged(diagnostics: Diagnostics) -> list[Judged]:
-    """The table of diagnostics, in words."""
-    return [
+    """The table of diagnostics, in words; all that the verdict depends on has a line."""
+    lines = [
         Judged(
             _quantity(name),
             _finite(found.rhat, ".3f"),
             _finite(found.ess, ",.0f"),
             "" if found.error is None else f"{100 * found.error:.2g}%",
-            "converged" if found.converged else "not converged",
+            _converged(found.converged),
         )
         for name, found in diagnostics.quantities.items()
     ]
+    if (error := diagnostics.added_error) is not None:
+        share = f"{100 * error:.2g}%" if math.isfinite(error) else "unknown"
+        lines.append(
+            Judged("the mean of all draws", "", "", share, _converged(diagnostics.is_precise))
+        )
+    if diagnostics.ended:
+        lines.append(Judged(f"the run: {diagnostics.ended}", "", "", "", _converged(False)))
+    return lines
+
+
+def _converged(is_so: bool) -> str:
+    return "converged" if is_so else "not converged"
 
 
 def _finite(x: float, form: str) -> str:

@@ -67,6 +67,7 @@ const percent = (share) => `${(100 * share).toPrecision(2).replace(/\.0$/, "")}%
 
 function notes() {
   const found = [];
+  if (about.not_converged !== null) found.push(`This fit has ${about.not_converged} Values and intervals here are not to be relied on.`);
   if (about.entries === null) found.push("The model was saved without the table's own values, so all values here are the model's. Save it with_data=True to see which are known.");
   if (!about.intervals) found.push(`${about.method} does not say how sure it is of a value: there are no intervals. GASR and BPMF have them.`);
   return found.map((text) => el("p", { class: "note" }, text));
@@ -102,7 +103,7 @@ function lineView(side, at) {
     about.intervals ? el("span", {}, el("span", { class: "range" }), ` where a new measurement would be, with probability ${level}%`) : null);
   const values = el("section", { class: "card", id: "values" }, el("h2", {}, "Values"), controls, legend, box);
   const aside = el("div", { class: "aside" }, ...(side === "rows" ? [recommendCard(at)] : []), nearestCard(side, at));
-  show(el("div", { class: "title" }, title, under, ...notes().slice(0, 1)), el("div", { class: "columns" }, values, aside));
+  show(el("div", { class: "title" }, title, under, ...notes()), el("div", { class: "columns" }, values, aside));
   load();
 }
 
