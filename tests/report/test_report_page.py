@@ -250,7 +250,7 @@ def test_write_report_is_available_from_the_package(tmp_path, no_plots):
     ],
 )
 def test_runs_that_ended_early_have_not_converged(
-    attribute, ended, advice, tmp_path, no_pictures, monkeypatch
+    attribute, ended, advice, tmp_path, no_plots, monkeypatch
 ):
     model = copy.copy(fitted("GASR")[0])
     vars(model).update({attribute: True, "stop_reason_": ended, "n_sweeps_": 30})
@@ -278,7 +278,7 @@ def test_a_monte_carlo_error_that_is_too_large_has_a_line():
 
 
 @pytest.mark.parametrize("name", ["SoftImpute", "SoftImputeALS", "HASI", "RelaxedSpectral", "M3F"])
-def test_optimisers_that_have_not_converged_say_so(name, tmp_path, no_pictures):
+def test_optimisers_that_have_not_converged_say_so(name, tmp_path, no_plots):
     train, _ = parts_of(name)
     penalty = {} if name in ("HASI", "RelaxedSpectral") else {"penalty": 0.5}
     model = getattr(fr, name)(max_iterations=3, random_state=0, progress=False, **penalty)
@@ -294,7 +294,7 @@ def test_optimisers_that_have_not_converged_say_so(name, tmp_path, no_pictures):
         assert "Raise max_iterations" in verdict.long
 
 
-def test_a_small_table_is_said_to_be_one(tmp_path, no_pictures):
+def test_a_small_table_is_said_to_be_one(tmp_path, no_plots):
     X = np.full((4, 3), np.nan)
     X[0, 0] = 1.0
     with pytest.warns(fr.SmallTableWarning, match="the table has 1 entry;"):
