@@ -30,7 +30,7 @@ def test_an_error_names_them_and_the_option(model):
         model.predict_interval(0, "x")
     with pytest.raises(UnknownNameError, match="unknown"):
         fr.score(fr.Observations.from_triplets(["Zoe"], [3], [1.0]), model)
-    both = r"row name is not known: 'Zoe'.*column name is not known: 'x'.*unknown=\"prior\""
+    both = r"row label is unknown: 'Zoe'.*column label is unknown: 'x'.*unknown=\"prior\""
     with pytest.raises(UnknownNameError, match=both):
         model.predict([0, "Zoe"], [3, "x"])
     with pytest.raises(InputError, match="unknown must be one of"):
