@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from fillrank.report import again, cells, held_out, words
+from fillrank.report import cells, held_out
 from fillrank.report.maps import outermost, project, select_points
 from fillrank.report.style import format_label
+from fillrank.report.summary import format_together, reproduction_caveats, reproduction_code
 from fillrank.table.observations import fingerprint
 from helpers.small_models import SAMPLED, fit, fitted
 
@@ -37,7 +38,7 @@ def test_sampled_missing_cells_are_distinct_and_spread():
 
 
 def test_without_entries_every_cell_counts_as_missing():
-    data = fr.Observations.from_matrix(np.ones((3, 4)))._keep(np.zeros(0, dtype=int))
+    data = fr.Observations.from_matrix(np.ones((3, 4)))._select(np.zeros(0, dtype=int))
     assert cells.missing_cells(data)[0].size == 12
 
 
@@ -187,10 +188,10 @@ def test_labels_are_formatted_on_one_line(label, text):
 
 
 def test_intervals_have_the_decimals_that_they_need():
-    assert words.alike(3.14159, 3.1, 3.2, width=0.1) == ["3.14", "3.10", "3.20"]
-    assert words.alike(1234.5, 1000.0, 1500.0, width=500.0) == ["1,234", "1,000", "1,500"]
-    assert words.alike(5.0, 5.0, 5.0, width=0.0) == ["5", "5", "5"]
-    assert words.alike(2e12, 1e12, 3e12, width=2e12) == ["2e+12", "1e+12", "3e+12"]
+    assert format_together(3.14159, 3.1, 3.2, width=0.1) == ["3.14", "3.10", "3.20"]
+    assert format_together(1234.5, 1000.0, 1500.0, width=500.0) == ["1,234", "1,000", "1,500"]
+    assert format_together(5.0, 5.0, 5.0, width=0.0) == ["5", "5", "5"]
+    assert format_together(2e12, 1e12, 3e12, width=2e12) == ["2e+12", "1e+12", "3e+12"]
 
 
 @pytest.mark.parametrize(
@@ -212,21 +213,21 @@ def test_the_code_reproduces_the_model(method, monkeypatch):
     names = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fr.ConvergenceWarning)
-        exec(again.code(model), names)
+        exec(reproduction_code(model), names)
     np.testing.assert_array_equal(
         names["model"].predict(data.rows, data.columns), model.predict(data.rows, data.columns)
     )
-    assert again.caveats(model) == []
-    assert fingerprint(data) in again.code(model)
+    assert reproduction_caveats(model) == []
+    assert fingerprint(data) in reproduction_code(model)
 
 
 def test_caveats_report_what_the_code_cannot_reproduce(tmp_path):
     data = fitted("GASR")[0].observations_
     settings = SAMPLED | {"random_state": np.random.default_rng(0), "checkpoint": tmp_path / "run"}
     model = fit(fr.GASR(**settings), data)
-    assert "random_state=None" in again.code(model)
-    assert str(tmp_path) not in again.code(model)
-    assert "no fixed seed" in again.caveats(model)[0]
+    assert "random_state=None" in reproduction_code(model)
+    assert str(tmp_path) not in reproduction_code(model)
+    assert "no fixed seed" in reproduction_caveats(model)[0]
 
 
 def test_the_fingerprint_depends_on_values_and_positions():

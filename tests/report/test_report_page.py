@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 import fillrank as fr
 from fillrank.errors import InputError, OutputError
 from fillrank.posterior import diagnostics
-from fillrank.report import html, style, words
+from fillrank.report import html, style
 from fillrank.report.html import write_report
+from fillrank.report.summary import describe_convergence, format_number, list_diagnostics
 from helpers.read_page import Page, read
 from helpers.small_models import DRAWN, METHODS, SAMPLED, fit, fitted, parts_of
 
@@ -59,7 +60,7 @@ def test_every_method_with_held_out_entries(name, tmp_path):
     drawn = name in DRAWN
     assert len(page.images["table"]) == 2
     assert len(page.images["held-out"]) == (2 if drawn else 1)
-    assert f"Predictions of {len(test)} entries" in page.text["summary"]
+    assert f"Predictions of {len(test)} held-out entries" in page.text["summary"]
     assert ("certainty" in page.images) == drawn
     assert ("has no posterior draws" in page.text["factors"]) == (not drawn)
     assert ("without intervals" in page.text["certainty"]) == (not drawn)
@@ -88,7 +89,7 @@ def test_the_summary_has_the_numbers_of_the_model(tmp_path, no_plots):
     assert f"{n} of its 600 cells are observed" in summary
     assert f"the other {600 - n} are filled in" in summary
     error = fr.score(test, model)["rmse"]
-    assert f"off by {words.number(error)}" in summary
+    assert f"error of {format_number(error)};" in summary
     share = model.rank_probabilities_[model.rank_]
     assert (
         f"{model.rank_} factors are stronger than the noise, with a probability of "
@@ -156,7 +157,7 @@ def test_a_model_saved_without_entries_has_a_report(name, tmp_path):
         assert f"{len(model.observations_)} of its 600 cells" in page.text["summary"]
         assert "these are from all cells" in page.text["certainty"]
     else:
-        assert "without the entries that it was fitted on" in page.text["summary"]
+        assert "without the entries that it was fitted to" in page.text["summary"]
 
 
 @pytest.mark.parametrize("name", ["GASR", "SoftImputeALS", "M3F"])
@@ -165,7 +166,7 @@ def test_a_model_of_folded_in_rows_has_a_report(name, tmp_path, no_plots):
     new = model.fold_in(parts_of(name, n_rows=5)[0])
     write_report(new, tmp_path / "report.html")
     page = read(tmp_path / "report.html")
-    assert "came after the fit" in page.text["convergence"]
+    assert "folded in after the fit" in page.text["convergence"]
     assert "by fold_in" in page.text["reproduce"]
 
 
@@ -193,7 +194,7 @@ def test_held_out_entries_that_were_fitted_are_reported(tmp_path, no_plots):
     write_report(both, tmp_path / "good.html", test=test, tested=model)
     summary = read(tmp_path / "good.html").text["summary"]
     assert "also fitted" not in summary
-    assert f"off by {words.number(fr.score(test, model)['rmse'])}" in summary
+    assert f"error of {format_number(fr.score(test, model)['rmse'])};" in summary
     assert f"{len(both.observations_)} of its 600 cells" in summary
     assert "from a fit without those entries" in summary
 
@@ -230,7 +231,7 @@ def test_a_failed_report_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_an_empty_test_is_refused(tmp_path):
     model, test = fitted("SoftImpute")
-    empty = test._keep(np.zeros(0, dtype=int))
+    empty = test._select(np.zeros(0, dtype=int))
     with pytest.raises(InputError, match="at least one held-out entry"):
         write_report(model, tmp_path / "report.html", test=empty)
 
@@ -256,29 +257,29 @@ def test_runs_that_ended_early_have_not_converged(
     vars(model).update({attribute: True, "stop_reason_": ended, "n_sweeps_": 30})
     monkeypatch.setattr(diagnostics, "LARGEST_RHAT", math.inf)
     monkeypatch.setattr(diagnostics, "SMALLEST_ESS", 0)
-    verdict = words.verdict(model)
+    verdict = describe_convergence(model)
     assert (verdict.short, verdict.tone) == ("not converged", "bad")
     assert f"The run has not converged: {ended}. {advice}" in verdict.long
-    # The quantities agree with each other, so the reason has a line of its own.
-    rows = {line.quantity: line.verdict for line in words.judged(model.diagnostics())}
-    assert rows["a typical prediction"] == rows["the worst 5% of predictions"] == "converged"
-    assert rows[f"the run: {ended}"] == "not converged"
+    # The other quantities have converged, so the reason has its own row.
+    rows = {row.quantity: row.state for row in list_diagnostics(model.diagnostics())}
+    assert rows["typical prediction"] == rows["worst 5% of predictions"] == "converged"
+    assert rows[f"run: {ended}"] == "not converged"
     write_report(model, tmp_path / "report.html")
     page = read(tmp_path / "report.html")
     assert "not converged" in page.text["summary"]
-    assert f"the run: {ended}" in page.text["convergence"]
+    assert f"run: {ended}" in page.text["convergence"]
 
 
 def test_a_monte_carlo_error_that_is_too_large_has_a_line():
     model, _ = fitted("GASR")
     found = replace(model.diagnostics(), added_error=0.036)
-    line = words.judged(found)[-1]
-    assert (line.quantity, line.error) == ("the mean of all draws", "3.6%")
-    assert line.verdict == "not converged"
+    row = list_diagnostics(found)[-1]
+    assert (row.quantity, row.error) == ("mean of all draws", "3.6%")
+    assert row.state == "not converged"
 
 
 @pytest.mark.parametrize("name", ["SoftImpute", "SoftImputeALS", "HASI", "RelaxedSpectral", "M3F"])
-def test_optimisers_that_have_not_converged_say_so(name, tmp_path, no_plots):
+def test_optimisers_that_have_not_converged_are_reported(name, tmp_path, no_plots):
     train, _ = parts_of(name)
     penalty = {} if name in ("HASI", "RelaxedSpectral") else {"penalty": 0.5}
     model = getattr(fr, name)(max_iterations=3, random_state=0, progress=False, **penalty)
@@ -287,14 +288,14 @@ def test_optimisers_that_have_not_converged_say_so(name, tmp_path, no_plots):
     assert not model.converged_
     model.save(tmp_path / "model.fillrank")
     for each in (model, fr.load(tmp_path / "model.fillrank")):
-        verdict = words.verdict(each)
+        verdict = describe_convergence(each)
         assert (verdict.short, verdict.tone) == ("not converged", "bad")
         warned = str(caught[-1].message).removeprefix(name)
         assert verdict.long.startswith(f"The fit{warned}")
         assert "Raise max_iterations" in verdict.long
 
 
-def test_a_small_table_is_said_to_be_one(tmp_path, no_plots):
+def test_a_small_table_is_reported(tmp_path, no_plots):
     X = np.full((4, 3), np.nan)
     X[0, 0] = 1.0
     with pytest.warns(fr.SmallTableWarning, match="the table has 1 entry;"):

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from fillrank.errors import NotSupportedError
 from fillrank.estimators.sampled import SampledCompleter
 from fillrank.posterior.diagnostics import Diagnostics
-from fillrank.report import again, cells, held_out, run_plots, words
+from fillrank.report import cells, held_out, run_plots, summary
 from fillrank.report.cells import MAX_BLOCKS, MAX_CELLS, CellIntervals, missing_intervals
 from fillrank.report.held_out import HeldOut, predict_held_out
 from fillrank.report.maps import Side, SvgMap, project, svg_map
@@ -113,16 +113,16 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         lstrip_blocks=True,
     )
     diagnostics = _diagnostics(model)
-    verdict = words.verdict(model)
+    verdict = summary.describe_convergence(model)
     return environment.get_template("report.html.jinja").render(
         title=format_label(title, _MAX_TITLE) if title else _title(model),
         method=type(model).__name__,
-        tiles=words.tiles(model, test, verdict),
-        of_table=words.of_table(model),
-        of_error="" if test is None else words.of_error(test),
-        of_rank=words.of_rank(model),
-        of_noise=words.of_noise(model),
-        of_few_entries=words.of_few_entries(model),
+        tiles=summary.list_tiles(model, test, verdict),
+        table_text=summary.describe_table(model),
+        error_text="" if test is None else summary.describe_error(test),
+        rank_text=summary.describe_rank(model),
+        noise_text=summary.describe_noise(model),
+        few_entries_text=summary.warn_of_few_entries(model),
         verdict=verdict,
         other_tested=tested is not None and tested is not model,
         has_intervals=isinstance(model, SampledCompleter),
@@ -131,12 +131,12 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         table=_table(model),
         factors=_factors(model),
         convergence=_convergence(model),
-        judged=[] if diagnostics is None else words.judged(diagnostics),
+        diagnostics=[] if diagnostics is None else summary.list_diagnostics(diagnostics),
         held_out=_held_out(tested or model, test),
         certainty=_certainty(model),
         maps=_maps(model),
-        code=again.code(model),
-        caveats=again.caveats(model),
+        code=summary.reproduction_code(model),
+        caveats=summary.reproduction_caveats(model),
     )
 
 
@@ -227,7 +227,7 @@ def _cell(model: Any, intervals: CellIntervals, k: int) -> Cell:
     row = data.row_labels[intervals.rows[k]]
     column = data.column_labels[intervals.columns[k]]
     low, high = float(intervals.low[k]), float(intervals.high[k])
-    value, low_text, high_text = words.alike(
+    value, low_text, high_text = summary.format_together(
         float(intervals.values[k]), low, high, width=high - low
     )
     return Cell(
