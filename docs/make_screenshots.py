@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import fillrank as fr
-from fillrank.explore.answers import Answers
 from fillrank.explore.server import Explorer
+from fillrank.explore.views import ModelView
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -48,7 +48,7 @@ def explorer():
 
     model = fr.GASR(random_state=0, progress=False).fit(survey())
     at = int(model.observations_.row_positions("Nora Evans")[0])
-    with Explorer(Answers(model, "tastes")) as server, chromium() as browser:
+    with Explorer(ModelView(model, "tastes")) as server, chromium() as browser:
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
         def shot(name, address, width, height, dark=False, then=lambda: None):

@@ -153,7 +153,7 @@ def test_search_and_keyboard(page):
     page.one("#search").send_keys("\ue007")  # enter
     page.wait_for_text("main h1", "person 10")
     page.search("nobody")
-    page.wait_for_text("#matches", "No row has this in its name")
+    page.wait_for_text("#matches", "No row has this in its label")
     page.one("#search").send_keys("\ue00c")  # escape
     assert not page.one("#matches").is_displayed()
 
@@ -220,7 +220,7 @@ def test_recommendations(page):
     assert names == expected
     best = shown()
     page.one("#recommendations [data-choice=cautious]").click()
-    page.wait_for_text("#recommendations", "hardly disappoint")
+    page.wait_for_text("#recommendations", "10% quantile")
     page.until(lambda: shown() and shown() != best, "cautious values")
     page.one("#recommendations [data-choice=curious]").click()
     page.wait_for_text("#recommendations thead", "Drawn")
@@ -248,7 +248,7 @@ def test_a_chosen_file_is_filled_and_downloaded(page, tmp_path, downloads):
     (tmp_path / "guests & friends.csv").write_text(WIDE)
     page.one("#to-fill").click()
     page.wait_for("#file").send_keys(str(tmp_path / "guests & friends.csv"))
-    page.wait_for_text("#result", "3 gaps filled")
+    page.wait_for_text("#result", "3 missing values filled in")
     assert "Zoe" in page.one("#result tbody").text
     for link in page.all("#result a.button"):
         link.click()
@@ -266,7 +266,7 @@ def test_a_file_is_dropped_anywhere(page):
     page.go("#/rows/3")
     page.wait_for("#values tbody tr")
     page.drop("new.csv", WIDE)
-    page.wait_for_text("#result", "3 gaps filled")
+    page.wait_for_text("#result", "3 missing values filled in")
     assert page.browser.execute_script("return window.coverShown")
     assert not page.one("#drop").is_displayed()
     assert page.browser.current_url.endswith("#/fill")
@@ -276,9 +276,9 @@ def test_a_file_is_dropped_anywhere(page):
     ("name", "content", "words"),
     [
         ("empty.csv", "", "empty.csv is empty"),
-        ("picture.csv", bytes(range(256)) * 8, "is not a text file"),
+        ("picture.csv", bytes(range(256)) * 8, "not a text file"),
         ("cola.csv", "who,apple,cola\nZoe,1,\n", "'cola'"),
-        ("full.csv", "who,apple\nZoe,1\n", "has no gap"),
+        ("full.csv", "who,apple\nZoe,1\n", "no value is missing"),
         ("book.xlsx", "PK", "Save it as CSV"),
         ("<img src=x onerror=alert(1)>.csv", "who,apple,<b>cola\nZoe,1,\n", "'<b>cola'"),
     ],
@@ -290,7 +290,7 @@ def test_wrong_files_get_a_clear_message(browser, survey_server, name, content, 
     # The browser notes every answer that is a refusal, and nothing else.
     assert all("422" in text for text in page.complaints())
     page.drop("new.csv", WIDE)
-    page.wait_for_text("#result", "3 gaps filled")
+    page.wait_for_text("#result", "3 missing values filled in")
 
 
 def test_a_file_that_is_too_large_is_not_even_sent(page):
@@ -325,7 +325,7 @@ def test_hostile_names_are_text(browser, hostile_server):
     page.until(lambda: HOSTILE[0] in page.options(), "the name as an option")
     lines = ['who,tea,"' + HOSTILE[0].replace('"', '""') + '"', f'"{HOSTILE[1]}",4,', "Al,,3", ""]
     page.drop("<b>.csv", "\n".join(lines))
-    page.wait_for_text("#result", "2 gaps filled")
+    page.wait_for_text("#result", "2 missing values filled in")
     shown = page.one("#result tbody").text
     assert HOSTILE[0] in shown
     assert HOSTILE[1] in shown
@@ -350,7 +350,7 @@ def test_the_page_of_a_large_model_stays_small(browser, large_server):
     page.search("user 119")
     page.until(lambda: page.options()[:1] == ["user 11900"], "matches")
     assert len(page.options()) < 20
-    assert "more: type on" in page.one("#more").text
+    assert "more: keep typing" in page.one("#more").text
     total = page.browser.execute_async_script(
         "const done = arguments[0];"
         "fetch('api/search?side=rows&part=user%20119').then((r) => r.json())"
@@ -389,7 +389,7 @@ def test_nothing_is_wider_than_a_phone(browser, hostile_server, width):
             page.wait_for("#nearest li")
         assert fits(), address
     page.drop("n" * 150 + ".csv", "who,tea,apple\nZoe,4,\n")
-    page.wait_for_text("#result", "1 gap filled")
+    page.wait_for_text("#result", "1 missing value filled in")
     assert fits()
     assert len(browser.get_screenshot_as_png()) > 5000
 

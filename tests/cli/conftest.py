@@ -36,9 +36,9 @@ def fillrank(tmp_path, monkeypatch):
 @pytest.fixture
 def complete(fillrank, monkeypatch):
     """Run a short ``fillrank complete``; its plots, which take longest, are left blank."""
-    monkeypatch.setattr("fillrank.cli.job._save", lambda ax, path: path.touch())
+    monkeypatch.setattr("fillrank.cli.complete._save_plot", lambda ax, path: path.touch())
     monkeypatch.setattr(
-        "fillrank.cli.job.write_report", lambda job, model, held, path: path.touch()
+        "fillrank.cli.complete.write_report", lambda job, model, held, path: path.touch()
     )
     return lambda *arguments: fillrank("complete", *arguments, *QUICK)
 

@@ -65,7 +65,11 @@ BAD = {
     ),
     "a long table of many columns": (
         "when,who,what,grade,place\nd1,Ana,tea,5,here\nd2,Ben,tea,4,here\n",
-        ["line 2, column 'who'", "say --layout long", "--row, --column, --value"],
+        [
+            "line 2, column 'who'",
+            "pass --layout long",
+            "set --row NAME, --column NAME and --value NAME",
+        ],
     ),
     "totals": (TABLE + "Total;1;2;3;4\n", ["line 5: 5 fields, but the table has 4"]),
 }
@@ -86,12 +90,12 @@ def test_options_that_do_not_fit_the_file(complete, tmp_path):
     (tmp_path / "noend").write_text(TABLE, encoding="utf-8")
     assert_refused(complete("t.npy", "--skip", "1"), "for text files, not for .npy")
     assert_refused(
-        complete("t.csv", "--encoding", "klingon"), "'klingon' is no encoding", "latin-1"
+        complete("t.csv", "--encoding", "klingon"), "the encoding 'klingon' is unknown", "latin-1"
     )
-    assert_refused(complete("t.csv", "--encoding", "utf-16"), "t.csv is not utf-16 text")
+    assert_refused(complete("t.csv", "--encoding", "utf-16"), "t.csv: not utf-16 text")
     assert_refused(complete("t.csv.gz", "--skip", "1"), "t.csv.gz: not a complete gzip file")
     assert_refused(complete("noend"), "kind of the file is unknown", "--format csv")
-    assert_refused(complete("none", "--format", "csv"), "No such file", "none")
+    assert_refused(complete("none", "--format", "csv"), "the file does not exist", "none")
 
 
 @pytest.mark.parametrize("name", ["cut.mtx", "cut.mtx.gz"])
@@ -99,7 +103,7 @@ def test_lines_can_be_skipped_in_text_tables_alone(complete, tmp_path, name):
     content = b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2"
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     ran = complete(name)
-    assert_refused(ran, f"{name}, line 4: must be 3 numbers")
+    assert_refused(ran, f"{name}, line 4: the line must have 3 numbers")
     assert "--skip" not in ran.err
 
 
@@ -107,7 +111,7 @@ def test_a_column_of_numbers_that_may_be_names_is_pointed_out(complete, tmp_path
     lines = [f"{1000 + i},{i % 5},{'' if i % 7 == 0 else i % 3}" for i in range(30)]
     (tmp_path / "t.csv").write_text("patient,a,b\n" + "\n".join(lines))
     ran = complete("t.csv")
-    assert "Note: the column 'patient' has another whole number in every row" in ran.err
+    assert "Note: the column 'patient' has a different whole number in every row" in ran.err
     assert "call it 'id' in the header" in ran.err
     (tmp_path / "u.csv").write_text("id,a,b\n" + "\n".join(lines))
     ran = complete("u.csv")
@@ -120,7 +124,7 @@ LONG = "a,b,c\n1,2,3.5\n1,3,4.5\n2,2,1.5\n2,4,3\n3,1,2.5\n"
 
 def test_a_long_table_of_numbers_that_is_taken_for_wide(complete, fillrank, tmp_path):
     (tmp_path / "t.csv").write_text(LONG)
-    assert_refused(complete("t.csv"), "has no missing cell", "--layout long")
+    assert_refused(complete("t.csv"), "no value is missing", "--layout long")
     ran = fillrank("fit", "t.csv", *QUICK)
     assert ran.code == 0
     assert "Note: the first two columns look like labels" in ran.err
@@ -143,7 +147,7 @@ def test_a_long_table_of_numbers_that_is_taken_for_wide(complete, fillrank, tmp_
 def test_other_wide_tables_are_not_taken_for_long_ones(complete, tmp_path, text):
     (tmp_path / "t.csv").write_text(text)
     ran = complete("t.csv")
-    assert_refused(ran, "has no missing cell")
+    assert_refused(ran, "no value is missing")
     assert "--layout long" not in ran.err
 
 

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from fillrank.cli import contest, scores
+from fillrank.cli import compare
 from helpers.refusals import assert_refused
 from helpers.result_files import read_csv
 
@@ -23,8 +23,8 @@ def measured(monkeypatch):
         covered = 0.9 if settings.method in ("GASR", "BPMF") else float("nan")
         return {"rmse": error, "mae": error / 2, "coverage": covered, "seconds": 1.0, "rank": 2}
 
-    monkeypatch.setattr(scores, "measure", measure)
-    monkeypatch.setattr(contest, "_compile", lambda settings: None)
+    monkeypatch.setattr(compare, "score_split", measure)
+    monkeypatch.setattr(compare, "_compile", lambda settings: None)
     measure.calls, measure.errors = calls, errors
     return measure
 
@@ -34,8 +34,8 @@ def test_methods_are_ranked_and_those_that_cannot_are_listed_with_the_reason(
 ):
     ran = fillrank("compare", write_wide(), *FAST, "--splits", "2", "-o", "figures.csv")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("Method RMSE MAE In 90% intervals Seconds a fit")
-    assert "M3F cannot take this table: this method is for ratings" in ran.out
+    assert ran.out.startswith("Method RMSE MAE In 90% intervals Seconds per fit")
+    assert "M3F does not support this table: this method is for ratings" in ran.out
     assert "6 fits will take about" in ran.err
     header, *lines = read_csv(tmp_path / "figures.csv")
     assert {line[0] for line in lines[:2]} == {"GASR", "SoftImpute"}
@@ -74,7 +74,7 @@ def test_ctrl_c_shows_what_there_is(fillrank, write_wide, measured, tmp_path):
     table = write_wide()
     ran = fillrank("compare", table, *FAST, "-o", "some.json")
     assert ran.code == 130
-    assert "Interrupted. This is what there is." in ran.err
+    assert "Interrupted. Results so far:" in ran.err
     assert "GASR 1 0.5 90.0% 1.0" in ran.out
     assert "SoftImpute not run" in ran.out
     found = json.loads((tmp_path / "some.json").read_text())
@@ -88,7 +88,7 @@ def test_methods_are_ranked_by_the_splits_that_all_have(
     fillrank, write_wide, monkeypatch, measured
 ):
     """Stopped in the second split, the first decides, lest the one with an easy split win."""
-    right = scores.measure
+    right = compare.score_split
 
     def measure(settings, split, level, progress):
         n = len(measured.calls)
@@ -97,7 +97,7 @@ def test_methods_are_ranked_by_the_splits_that_all_have(
         found = right(settings, split, level, progress)
         return found | {"rmse": 0.01} if n == 2 else found  # GASR's second
 
-    monkeypatch.setattr(scores, "measure", measure)
+    monkeypatch.setattr(compare, "score_split", measure)
     ran = fillrank("compare", write_wide(), "--methods", "GASR,BPMF", "--json")
     assert ran.code == 130
     assert [each["method"] for each in json.loads(ran.raw)["ranking"]] == ["BPMF", "GASR"]
@@ -108,5 +108,5 @@ def test_what_cannot_be_compared(fillrank, write_wide):
     for methods in ("GASR,SVD", ","):
         ran = fillrank("compare", table, "--methods", methods)
         assert ran.code == 2
-        assert "There are GASR" in ran.err
+        assert "Methods: GASR" in ran.err
     assert_refused(fillrank("compare", table, "-o", "x.txt"), ".csv or .json")

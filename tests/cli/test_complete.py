@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 import fillrank as fr
-from fillrank.cli import job, output
+from fillrank.cli import complete as complete_verb
+from fillrank.cli import output
 from fillrank.io.csv_writer import significant_digits
 from helpers.processes import LIMIT
 from helpers.result_files import read_csv, read_json
@@ -109,7 +110,7 @@ def test_parquet_with_dates_for_names(complete, matrix, tmp_path):
 
 
 def test_very_wide_tables_are_written_long(complete, write_wide, tmp_path, monkeypatch):
-    monkeypatch.setattr("fillrank.cli.tables.MOST_WIDE_CELLS", 50)
+    monkeypatch.setattr("fillrank.cli.results.MOST_WIDE_CELLS", 50)
     complete(write_wide())
     header = read_csv(tmp_path / "table-filled" / "filled.csv")[0]
     assert header == ["row", "column", "value"]
@@ -208,7 +209,7 @@ def test_intervals_can_be_left_out(complete, write_wide, tmp_path):
 def test_too_many_intervals_are_left_out_unless_asked_for(
     complete, write_wide, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(job, "MOST_INTERVALS", 5)
+    monkeypatch.setattr(complete_verb, "MOST_INTERVALS", 5)
     ran = complete(write_wide(), "-o", "few")
     assert "--intervals all" in ran.err
     assert not (tmp_path / "few" / "intervals.csv").exists()

@@ -35,7 +35,7 @@ BAD_TABLES = {
     "nothing observed": ("user,item,rating\nAna,tea,NA\n", ["all are missing"]),
     "nothing missing": (
         ",x,y\na,1,2\nb,3,4\n",
-        ["no missing cell", "nothing to fill in", "clear those cells"],
+        ["no value is missing", "nothing to fill in", "clear those cells"],
     ),
     "twice the same row": (",x,y\na,1,2\na,3,\n", ["its own label", "'a'"]),
 }
@@ -136,7 +136,7 @@ def test_a_full_disk_leaves_old_results_whole_and_nothing_else(
         path.write_text("half a fi")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("fillrank.cli.summary.write", fail)
+    monkeypatch.setattr("fillrank.cli.summary.write_summary", fail)
     assert_refused(complete(table, "--force"), "No space left on device", "--output")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
@@ -150,7 +150,7 @@ def test_a_disk_without_room_is_noticed_before_the_work(
     usage = output.shutil.disk_usage(tmp_path)._replace(free=100)
     monkeypatch.setattr(output.shutil, "disk_usage", lambda folder: usage)
     ran = complete(write_wide())
-    assert_refused(ran, "need about", "room for 100 bytes", "--output")
+    assert_refused(ran, "need about", "only 100 bytes are free", "--output")
     assert "Fitting" not in ran.err
     assert not (tmp_path / "table-filled").exists()
 
@@ -176,7 +176,7 @@ def test_bugs_are_not_hidden(complete, write_wide, tmp_path, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("fillrank.cli.job.measure", broken)
+    monkeypatch.setattr("fillrank.cli.complete.evaluate", broken)
     assert isinstance(complete(write_wide()).exception, ZeroDivisionError)
     assert not (tmp_path / "table-filled").exists()
 

@@ -20,7 +20,7 @@ def published(tmp_path):
 def test_the_list_has_sizes_and_licences(fillrank):
     ran = fillrank("datasets")
     assert ran.code == 0
-    for word in ("ml-100k", "943", "1,682", "100,000", "GroupLens", "redistribute"):
+    for word in ("ml-100k", "943", "1,682", "100,000", "GroupLens", "redistribution"):
         assert word in ran.out
     assert fillrank("datasets", "list").out == ran.out
     listed = json.loads(fillrank("datasets", "--json").raw)
@@ -48,7 +48,7 @@ def test_to_standard_output(fillrank, published):
 
 
 def test_what_is_not_there(fillrank, published, tmp_path):
-    assert_refused(fillrank("datasets", "netflix"), "'netflix' is not known", "ml-1m")
+    assert_refused(fillrank("datasets", "netflix"), "unknown data set 'netflix'", "ml-1m")
     assert_refused(fillrank("datasets", "ml-1m", "--from", tmp_path), "no ratings.dat")
     assert_refused(
         fillrank("datasets", "ml-100k", "--from", published, "-o", "x.json"), ".csv or .parquet"

@@ -19,15 +19,15 @@ def test_errors_and_coverage_over_folds(fillrank, write_wide):
 
 
 def test_every_entry_is_hidden_once(fillrank, write_wide, monkeypatch):
-    from fillrank.cli import scores
+    from fillrank.cli import evaluate
 
-    hidden, right = [], scores.measure
+    hidden, right = [], evaluate.score_split
 
     def measure(settings, split, level, progress):
         hidden.extend(zip(split.test.rows, split.test.columns, strict=True))
         return right(settings, split, level, progress)
 
-    monkeypatch.setattr(scores, "measure", measure)
+    monkeypatch.setattr(evaluate, "score_split", measure)
     table = write_wide()
     assert fillrank("evaluate", table, *QUICK).code == 0
     data = fr.read(table)
@@ -61,9 +61,7 @@ def test_a_method_without_intervals(fillrank, write_wide):
 def test_what_cannot_be_evaluated(fillrank, write_wide, tmp_path):
     table = write_wide()
     (tmp_path / "few.csv").write_text(",x,y\na,1,\nb,,2\n")
-    assert_refused(
-        fillrank("evaluate", table, "--folds", "3", "--hold-out", "0.1"), "Leave out one"
-    )
+    assert_refused(fillrank("evaluate", table, "--folds", "3", "--hold-out", "0.1"), "not both")
     assert_refused(fillrank("evaluate", "few.csv", *QUICK), "at most the number of entries, 2")
     for option, value in (("--hold-out", "0"), ("--hold-out", "nan"), ("--folds", "1")):
         ran = fillrank("evaluate", table, option, value)

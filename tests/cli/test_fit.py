@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from fillrank.cli import methods, options
+from fillrank.cli import models, options
 from helpers.refusals import assert_refused
 
 QUICK = ("--sweeps", "20", "--max-rank", "2")
@@ -75,13 +75,20 @@ def test_what_cannot_be_is_refused_before_the_table_is_read(fillrank, write_wide
     (tmp_path / "there.fillrank").write_text("precious")
     refusals = {
         ("-o", "there.fillrank"): ["there already", "--force"],
-        ("-o", "nowhere/m.fillrank"): ["nowhere is no folder", "--output"],
+        ("-o", "nowhere/m.fillrank"): ["nowhere is not a folder", "--output"],
         ("-o", "."): ["is a folder", "--output"],
-        ("-o", "m.csv"): ["would look like a table", ".fillrank"],
-        ("-o", "-"): ["not on standard output"],
-        ("--method", "HASI", "--sweeps", "9"): ["--sweeps is for GASR and BPMF", "Leave it out"],
-        ("--method", "M3F", "--chains", "3"): ["--chains is for GASR and BPMF"],
-        ("--method", "M3F", "--checkpoint", "run"): ["--checkpoint is for GASR and BPMF"],
+        ("-o", "m.csv"): ["has the ending of a table", ".fillrank"],
+        ("-o", "-"): ["cannot be written to standard output"],
+        ("--method", "HASI", "--sweeps", "9"): [
+            "--sweeps is an option of the samplers GASR and BPMF",
+            "Leave it out",
+        ],
+        ("--method", "M3F", "--chains", "3"): [
+            "--chains is an option of the samplers GASR and BPMF"
+        ],
+        ("--method", "M3F", "--checkpoint", "run"): [
+            "--checkpoint is an option of the samplers GASR and BPMF"
+        ],
     }
     for arguments, words in refusals.items():
         ran = fillrank("fit", table, *arguments)
@@ -262,6 +269,6 @@ def test_every_method_is_one_of_the_library():
 
     assert sorted(options.METHODS) == sorted(METHODS)
     for name in options.METHODS:
-        model = methods.make(methods.Settings(name, max_rank=3, threads=1, seed=7), progress=False)
+        model = models.make(models.Settings(name, max_rank=3, threads=1, seed=7), progress=False)
         assert type(model).__name__ == name
         assert (model.max_rank, model.n_threads, model.random_state) == (3, 1, 7)

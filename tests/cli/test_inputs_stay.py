@@ -57,7 +57,7 @@ def test_what_is_read_is_not_replaced(fillrank, files, tmp_path, arguments):
     words = [word.format(folder=tmp_path.name) for word in arguments]
     for more in ((), ("--force",)):
         ran = fillrank(*words, *more)
-        assert_refused(ran, "itself, which is read", "--output")
+        assert_refused(ran, "would replace the input", "--output")
         assert "Read" not in ran.err
         assert "Loaded" not in ran.err
     assert {name: (tmp_path / name).read_bytes() for name in files} == files
@@ -70,5 +70,5 @@ def test_a_file_that_comes_through_standard_input(files, tmp_path):
             command, stdin=table, cwd=tmp_path, capture_output=True, check=False, timeout=120
         )
     assert ran.returncode == 2
-    assert b"would replace standard input itself" in ran.stderr
+    assert b"would replace the input, standard input" in ran.stderr
     assert (tmp_path / "table.csv").read_bytes() == files["table.csv"]

@@ -118,7 +118,7 @@ def test_ctrl_c_in_a_comparison_shows_what_there_is(tmp_path, write_wide):
     )
     code, out, said = interrupt_at(process, "3 of 2000")
     assert code == 130
-    assert "Interrupted. This is what there is." in said
+    assert "Interrupted. Results so far:" in said
     assert "Traceback" not in said
     for name in ("GASR", "SoftImpute"):
         assert name in out

@@ -195,7 +195,7 @@ def test_what_cannot_be_asked(fillrank, keep, model, write_long, tmp_path):
     (tmp_path / "p.csv").write_text("u3,i2\n")
     (tmp_path / "broken.fillrank").write_bytes((tmp_path / "model.fillrank").read_bytes()[:-9])
     refusals = {
-        ("model.fillrank", "p.csv", "--missing"): ["Leave out one"],
+        ("model.fillrank", "p.csv", "--missing"): ["not both"],
         ("model.fillrank", "p.csv", "-o", "x.xlsx"): [".csv .tsv .json .parquet"],
         ("model.fillrank", "p.csv", "-o", "x.csv", "--json"): ["Name a .json file"],
         ("model.fillrank", "none.csv"): ["none.csv", "No such file"],
@@ -212,7 +212,7 @@ def test_what_cannot_be_asked(fillrank, keep, model, write_long, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", ["standard input is empty"]),
+        ("", ["standard input: the file is empty"]),
         ("user,item\n", ["a header, but no pairs"]),
         ("u3,i2\nu4\n", ["line 2: 1 fields"]),
         ("u3,i2\nu99,i2\n", ["'u99'", "unknown"]),
@@ -236,7 +236,7 @@ def test_nothing_missing_nothing_to_predict(fillrank, keep, tmp_path):
 def test_answers_come_in_parts(fillrank, model, monkeypatch, tmp_path):
     from fillrank.cli import predict
 
-    monkeypatch.setattr(predict, "_AT_ONCE", 2)
+    monkeypatch.setattr(predict, "_BLOCK", 2)
     pairs = "".join(f"u{i},i{j}\n" for i in range(3) for j in range(3))
     ran = fillrank("predict", "model.fillrank", "--level", "0.5", "-o", "a.csv", stdin=pairs)
     assert ran.code == 0, ran.err

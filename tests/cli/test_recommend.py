@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from fillrank.cli import answers
+from fillrank.cli import recommend, results
 from helpers.refusals import assert_refused
 from helpers.result_files import read_csv
 
@@ -73,13 +73,14 @@ def test_what_cannot_be_asked_for(fillrank, keep, model, write_long):
 @pytest.fixture
 def terminal(monkeypatch):
     """Have standard output taken for a terminal."""
-    right = answers.target
+    right = recommend.check_target
 
-    def target(path, as_json, force, inputs):
+    def check_target(path, as_json, force, inputs):
         found = right(path, as_json, force, inputs)
-        return found._replace(form="terminal") if found.form == ".csv" and path is None else found
+        is_default = found.format == ".csv" and path is None
+        return found._replace(format="terminal") if is_default else found
 
-    monkeypatch.setattr(answers, "target", target)
+    monkeypatch.setattr(recommend, "check_target", check_target)
 
 
 def test_a_terminal_gets_a_table_of_the_first_lines(fillrank, model, terminal, monkeypatch):
@@ -87,10 +88,10 @@ def test_a_terminal_gets_a_table_of_the_first_lines(fillrank, model, terminal, m
     header, *lines = [line.split() for line in ran.raw.splitlines()]
     assert header == ["user", "item", "rating"]
     assert len(lines) == 2
-    monkeypatch.setattr(answers, "MOST_SHOWN", 5)
+    monkeypatch.setattr(results, "MOST_LINES_SHOWN", 5)
     ran = fillrank("recommend", "model.fillrank", "--all")
     assert len(ran.raw.splitlines()) == 6
-    assert "The first 5 lines are shown. --output FILE" in ran.err
+    assert "Only the first 5 lines are shown. Use --output FILE" in ran.err
 
 
 def test_names_are_text_and_never_orders_to_a_terminal(fillrank, keep, matrix, tmp_path, terminal):

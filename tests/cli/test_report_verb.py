@@ -51,7 +51,7 @@ def test_the_page_is_written_and_not_over_another(fillrank, keep, write_wide, tm
 
 
 def test_complete_writes_one_too(fillrank, write_wide, tmp_path, asked, monkeypatch):
-    monkeypatch.setattr("fillrank.cli.job._save", lambda ax, path: path.touch())
+    monkeypatch.setattr("fillrank.cli.complete._save_plot", lambda ax, path: path.touch())
     assert fillrank("complete", write_wide(), *QUICK).code == 0
     assert (tmp_path / "table-filled" / "report.html").exists()
     ((model, test, _, tested),) = asked

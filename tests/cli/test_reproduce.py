@@ -57,8 +57,8 @@ def test_an_interrupted_run_keeps_what_is_done_and_goes_on(fillrank, tmp_path, m
         patch.setattr(table1, "run", interrupted)
         ran = fillrank("reproduce", "table1", "--quick", "-o", "out")
     assert ran.code == 130
-    assert "5 of 24 results are kept" in ran.err
-    assert "the same command takes it up again" in ran.err
+    assert "5 of 24 results are saved" in ran.err
+    assert "the same command resumes the experiment" in ran.err
     assert [p.name for p in (tmp_path / "out" / "table1").iterdir()] == ["results.jsonl"]
 
     ran = fillrank("reproduce", "table1", "--quick", "-o", "out")
@@ -84,7 +84,7 @@ def test_an_interrupted_fit_is_no_result(fillrank, monkeypatch):
     monkeypatch.setattr(gasr_published, "sweep", sweep)
     ran = fillrank("reproduce", "table1", "--quick", "--threads", "1")
     assert ran.code == 130
-    assert "0 of 24 results are kept" in ran.err
+    assert "0 of 24 results are saved" in ran.err
 
 
 def test_results_of_other_settings_and_foreign_files_are_kept(fillrank, tmp_path, runs):

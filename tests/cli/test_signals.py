@@ -117,7 +117,7 @@ def test_sigterm_ends_every_verb_as_ctrl_c_does(folder, arguments):
 @pytest.mark.parametrize("number", SIGNALS)
 def test_at_any_moment_of_the_start_the_end_is_quiet(folder, number):
     """Moments from the first line on to a run that would not end; what happens is not timed."""
-    ready = "from fillrank.cli.start import end_at_once; end_at_once(); print('go', flush=True); "
+    ready = "from fillrank.cli import start; start.exit_on_signals(); print('go', flush=True); "
     for moment in np.linspace(0.0, 2.5, 6):
         with started(folder, ["fit", "table.csv", "--sweeps", "100000000"], ready) as process:
             wait_for(process, "go")

@@ -54,7 +54,7 @@ def test_the_same_model_as_here(address, folder):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--method", "BPMF"), "--dask is for GASR"),
+        (("--method", "BPMF"), "--dask is an option of GASR"),
         (("--duplicates", "mean"), "reads Parquet files as they are"),
         (("--format", "csv"), "reads Parquet files as they are"),
         ((), "must be long"),

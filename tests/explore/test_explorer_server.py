@@ -9,11 +9,11 @@ from urllib.parse import quote
 import pytest
 
 from fillrank.errors import InputError
-from fillrank.explore import handler
-from fillrank.explore.answers import Answers
-from fillrank.explore.filling import MOST_BYTES
-from fillrank.explore.handler import Handler
+from fillrank.explore import requests
+from fillrank.explore.requests import Handler
 from fillrank.explore.server import Explorer
+from fillrank.explore.uploads import MOST_BYTES
+from fillrank.explore.views import ModelView
 from helpers.explorer_models import HOSTILE, hostile, served, survey
 
 CSV = b"who,apple,tea\nZoe,4.1,\nAl,,2.5\n"
@@ -340,7 +340,7 @@ def test_a_file_that_does_not_come_is_not_waited_for(server, sent, monkeypatch, 
         connection.sendall(head.encode() + sent)
         answer = connection.makefile("rb").read()
     assert answer.split()[1] == b"408"
-    assert b"did not come whole within 0.2 seconds" in answer
+    assert b"did not arrive completely within 0.2 seconds" in answer
     assert request(server, "/api/about").status == 200
     assert capsys.readouterr().err == ""
 
@@ -348,8 +348,8 @@ def test_a_file_that_does_not_come_is_not_waited_for(server, sent, monkeypatch, 
 def test_a_file_that_comes_drop_by_drop_is_not_waited_for(server, monkeypatch, capsys):
     now = iter(range(0, 1000, 25))  # every look at the clock is 25 seconds later
     clock = SimpleNamespace(monotonic=lambda: float(next(now)))
-    monkeypatch.setattr(handler, "time", clock)
-    monkeypatch.setattr(handler, "_AT_ONCE", 1)
+    monkeypatch.setattr(requests, "time", clock)
+    monkeypatch.setattr(requests, "_UPLOAD_CHUNK", 1)
     reply = post(server, CSV)
     assert reply.status == 408
     assert capsys.readouterr().err == ""
@@ -404,7 +404,7 @@ def test_requests_at_the_same_time_get_their_own_answers(server):
 
 
 def test_a_bug_is_shown_in_the_terminal_and_does_not_end_the_page(server, capsys, monkeypatch):
-    monkeypatch.setattr(Answers, "about", lambda self: 1 // 0)
+    monkeypatch.setattr(ModelView, "about", lambda self: 1 // 0)
     reply = request(server, "/api/about")
     assert reply.status == 500
     assert "terminal" in reply.json["error"]
@@ -415,7 +415,7 @@ def test_a_bug_is_shown_in_the_terminal_and_does_not_end_the_page(server, capsys
 def test_a_port_that_is_taken_or_none(server):
     for port in (server.server_port, 70_000):
         with pytest.raises(InputError, match=f"port {port} cannot be used"):
-            Explorer(server.answers, port)
+            Explorer(server.view, port)
 
 
 def test_every_server_has_its_own_token(server):

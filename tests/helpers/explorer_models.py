@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 
 import fillrank as fr
-from fillrank.explore.answers import Answers
 from fillrank.explore.server import Explorer
+from fillrank.explore.views import ModelView
 
 FOODS = (
     "apple beans bread cheese coffee fish honey lentils milk olives onion rice soup tea tofu walnut"
@@ -80,7 +80,7 @@ def large():
 @contextmanager
 def served(model, title="survey", port=0):
     """A server of the model, closed at the end."""
-    with Explorer(Answers(model, title), port) as server:
+    with Explorer(ModelView(model, title), port) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

@@ -1,72 +1,91 @@
-"""``fillrank compare``: every method on the same hidden entries of a table."""
+"""``fillrank compare``: every method on the same held-out entries of a table."""
 
+from __future__ import annotations
+
+import math
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from time import perf_counter
+from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import typer
+from rich.table import Table
 
-from fillrank.cli import estimate, output, source
-from fillrank.cli import options as given
-from fillrank.cli.answers import show_json
-from fillrank.cli.contest import Contest, as_csv, for_programs, show
-from fillrank.cli.exits import FAILED, INTERRUPTED
-from fillrank.cli.messages import say, show_files
-from fillrank.cli.methods import Settings
-from fillrank.cli.scores import Split
+import fillrank as fr
+from fillrank.cli import models, options, output, source, summary
+from fillrank.cli.messages import (
+    describe_error,
+    escape,
+    escape_line,
+    format_duration,
+    report,
+    show_files,
+    stdout,
+)
+from fillrank.cli.models import Settings
+from fillrank.cli.results import as_json as json_text
+from fillrank.cli.results import show_json
+from fillrank.cli.signals import FAILED, INTERRUPTED
 from fillrank.cli.source import Source
-from fillrank.cli.summary import as_json as json_text
-from fillrank.errors import InputError
+from fillrank.errors import FillrankError, InputError, NotSupportedError
+from fillrank.io.csv_writer import csv_text
+from fillrank.runtime.threads import available_threads
 from fillrank.storage.atomic_write import write_atomically
+from fillrank.table.observations import Observations
 
-_ALL = ",".join(given.METHODS)
+_ALL = ",".join(options.METHODS)
+FIGURES = ("rmse", "mae", "coverage", "seconds")
 
 
-def _methods(text: str) -> Any:
-    """Take names of methods, with commas between them."""
-    names = [given.method_name(name) for name in text.split(",") if name.strip()]
+def _parse_methods(text: str) -> Any:
+    """Parse names of methods, separated by commas."""
+    names = [options.method_name(name) for name in text.split(",") if name.strip()]
     if not names:
-        raise typer.BadParameter(f"name one method at least. There are {', '.join(given.METHODS)}.")
+        raise typer.BadParameter(
+            f"name at least one method. Methods: {', '.join(options.METHODS)}."
+        )
     return list(dict.fromkeys(names))
 
 
 def compare(
-    table: given.Table,
-    chosen: Annotated[
+    table: options.Table,
+    methods: Annotated[
         Any,
         typer.Option(
-            "--methods", parser=_methods, metavar="A,B,...", help="The methods to compare.",
+            "--methods", parser=_parse_methods, metavar="A,B,...", help="The methods to compare.",
             show_default="all",
         ),
     ] = _ALL,
     splits: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How often entries are hidden, at random.")
+        int, typer.Option(metavar="N", min=1, help="Number of random splits.")
     ] = 3,
-    hold_out: given.Hidden = 0.2,
-    level: given.Level = 0.9,
-    row: given.Row = None,
-    column: given.Column = None,
-    value: given.Value = None,
-    layout: given.Layout = "auto",
-    duplicates: given.Duplicates = "error",
-    format: given.Format = None,
-    skip: given.Skip = 0,
-    encoding: given.Encoding = None,
-    seed: given.Seed = 0,
-    threads: given.Threads = None,
+    hold_out: options.Hidden = 0.2,
+    level: options.Level = 0.9,
+    row: options.Row = None,
+    column: options.Column = None,
+    value: options.Value = None,
+    layout: options.Layout = "auto",
+    duplicates: options.Duplicates = "error",
+    format: options.Format = None,
+    skip: options.Skip = 0,
+    encoding: options.Encoding = None,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
     file: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Write the figures to this file too: .csv .json.",
+            "--output", "-o", metavar="FILE", help="Also write the figures to this file: .csv .json.",
         ),
     ] = None,
-    as_json: given.Json = False,
-    quiet: given.Quiet = False,
-    force: given.Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    force: options.Force = False,
 ) -> None:  # fmt: skip
     """Compare the methods on a table: their errors, intervals and times.
 
-    All methods get the same hidden entries. One that cannot take the table, or fails, is listed with the
-    reason. Ctrl-C shows what there is so far.
+    All methods are fitted on the same splits. A method that does not support the table, or fails, is
+    listed with the reason. Ctrl-C shows the results so far.
 
     Examples:
 
@@ -78,29 +97,29 @@ def compare(
     origin = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
     data = source.read(origin, quiet, to_fill=False)
     parts = [Split(*data.split(hold_out, random_state=seed + k)) for k in range(splits)]
-    settings = [Settings(name, threads=threads, seed=seed) for name in chosen]
+    settings = [Settings(name, threads=threads, seed=seed) for name in methods]
     if not quiet:
-        estimate.tell(settings, data, times=splits)
-    contest = Contest(settings, parts, level)
+        models.report_cost(settings, data, times=splits)
+    comparison = Comparison(settings, parts, level)
     interrupted = False
     try:
-        contest.run(quiet)
+        comparison.run(quiet)
     except KeyboardInterrupt:
         interrupted = True
-        some = any(entrant.scores for entrant in contest.entrants)
-        say("Interrupted. " + ("This is what there is." if some else "There are no results yet."))
-    found = for_programs(contest, origin, data)
+        has_results = any(candidate.scores for candidate in comparison.candidates)
+        report(f"Interrupted. {'Results so far:' if has_results else 'There are no results yet.'}")
+    figures = comparison_summary(comparison, origin, data)
     if as_json:
-        show_json(found)
+        show_json(figures)
     else:
-        show(contest)
+        _show(comparison)
     if file is not None:
-        _write(file, contest, found)
+        _write(file, comparison, figures)
         if not as_json:
             show_files([file])
     if interrupted:
         raise typer.Exit(INTERRUPTED)
-    if not contest.ranked():
+    if not comparison.ranked():
         raise typer.Exit(FAILED)
 
 
@@ -110,7 +129,220 @@ def _check_file(file: Path, force: bool, table: Path) -> None:
     output.check_file(file, force, [table])
 
 
-def _write(file: Path, contest: Contest, found: dict[str, Any]) -> None:
-    text = as_csv(contest) if file.suffix.lower() == ".csv" else json_text(found) + "\n"
+def _write(file: Path, comparison: Comparison, figures: dict[str, Any]) -> None:
+    text = _as_csv(comparison) if file.suffix.lower() == ".csv" else json_text(figures) + "\n"
     with write_atomically(file) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
+
+
+class Split(NamedTuple):
+    """Training entries and held-out entries."""
+
+    train: Observations
+    test: Observations
+
+
+class Figure(NamedTuple):
+    """The mean over splits and the standard deviation between them, NaN for a single split."""
+
+    mean: float
+    spread: float
+
+    def __str__(self) -> str:
+        if math.isnan(self.mean):
+            return "-"
+        return (
+            f"{self.mean:.4g}"
+            if math.isnan(self.spread)
+            else f"{self.mean:.4g} ± {self.spread:.2g}"
+        )
+
+
+Scores = dict[str, float]
+
+
+def score_split(settings: Settings, split: Split, level: float, progress: bool) -> Scores:
+    """Fit the training entries and score the predictions of the others; with the time of the fit."""
+    started = perf_counter()
+    model = models.fit(settings, split.train, progress, warn=True)
+    seconds = perf_counter() - started
+    return fr.score(split.test, model, level) | {"seconds": seconds, "rank": model.rank_}
+
+
+def average(scores: list[Scores], name: str) -> Figure:
+    """The mean and spread of a score over all splits."""
+    values = np.array([each[name] for each in scores])
+    spread = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+    return Figure(float(values.mean()), spread)
+
+
+def scores_summary(scores: list[Scores]) -> dict[str, Any]:
+    """Means, standard deviations and the scores of each split, for JSON."""
+    figures = {name: average(scores, name) for name in scores[0]}
+    return {
+        "mean": {name: figure.mean for name, figure in figures.items()},
+        "standard_deviation": {name: figure.spread for name, figure in figures.items()},
+        "splits": scores,
+    }
+
+
+class Candidate(NamedTuple):
+    """A method, its scores by the number of the split, and why it was excluded, if it was."""
+
+    settings: Settings
+    scores: dict[int, Scores]
+    excluded: list[str]
+
+    @property
+    def name(self) -> str:
+        """The name of the method."""
+        return self.settings.method
+
+
+class Ranked(NamedTuple):
+    """A method and its scores on the splits by which it is ranked."""
+
+    name: str
+    scores: list[Scores]
+
+    def figure(self, name: str) -> Figure:
+        """The mean and spread of a score."""
+        return average(self.scores, name)
+
+
+class Comparison:
+    """Methods and splits, and the scores so far."""
+
+    def __init__(self, settings: list[Settings], splits: list[Split], level: float):
+        self.candidates = [Candidate(each, {}, []) for each in settings]
+        self.splits = splits
+        self.level = level
+
+    def run(self, quiet: bool) -> None:
+        """Run all methods on the first split, then on the second, so that results are comparable."""
+        expected = self._expected_seconds()
+        fits = [
+            (number, candidate)
+            for number in range(len(self.splits))
+            for candidate in self.candidates
+        ]
+        for done, (number, candidate) in enumerate(fits):
+            if candidate.excluded:
+                continue
+            if not quiet:
+                ahead = [other for _, other in fits[done:] if not other.excluded]
+                left = sum(_mean_seconds(other) or expected[other.name] for other in ahead)
+                report(
+                    f"{done + 1} of {len(fits)}, {format_duration(left)} left: {candidate.name}, "
+                    f"split {number + 1}"
+                )
+            self._try(candidate, number, quiet)
+
+    def _expected_seconds(self) -> dict[str, float]:
+        train = self.splits[0].train
+        return {
+            each.name: models.estimate_cost(
+                each.settings, train, available_threads(each.settings.threads)
+            ).seconds
+            for each in self.candidates
+        }
+
+    def _try(self, candidate: Candidate, number: int, quiet: bool) -> None:
+        try:
+            if number == 0:
+                _compile(candidate.settings)
+            candidate.scores[number] = score_split(
+                candidate.settings, self.splits[number], self.level, progress=not quiet
+            )
+        except (InputError, NotSupportedError) as error:
+            candidate.excluded.append(f"does not support this table: {describe_error(error)}")
+        except Exception as error:  # any failure excludes one method only
+            kind = "" if isinstance(error, FillrankError) else f"{type(error).__name__}: "
+            candidate.excluded.append(f"failed: {kind}{describe_error(error)}")
+        if candidate.excluded and not quiet:
+            report(f"{candidate.name} {escape(candidate.excluded[0])}")
+
+    def ranked(self) -> list[Ranked]:
+        """The methods that were not excluded, smallest error first, on the splits they share."""
+        complete = [each for each in self.candidates if each.scores and not each.excluded]
+        shared = (
+            sorted(set.intersection(*(set(each.scores) for each in complete))) if complete else []
+        )
+        found = [Ranked(each.name, [each.scores[number] for number in shared]) for each in complete]
+        return sorted(found, key=lambda ranked: ranked.figure("rmse").mean)
+
+    def left_out(self) -> list[tuple[str, str]]:
+        """The methods without figures, with the reason."""
+        return [
+            (each.name, each.excluded[0] if each.excluded else "not run")
+            for each in self.candidates
+            if each.excluded or not each.scores
+        ]
+
+
+def _mean_seconds(candidate: Candidate) -> float | None:
+    seconds = [each["seconds"] for each in candidate.scores.values()]
+    return sum(seconds) / len(seconds) if seconds else None
+
+
+def _compile(settings: Settings) -> None:
+    """Fit a tiny table first, so that the time of the first fit does not include compilation."""
+    stars = np.arange(1, 5)[np.add.outer(np.arange(8), np.arange(6)) % 4].astype(float)
+    stars[0, 0] = np.nan
+    with suppress(FillrankError):
+        models.fit(settings, fr.Observations.of(stars), progress=False)
+
+
+def _show(comparison: Comparison) -> None:
+    """Print the ranking as a table, and the methods that are not in it."""
+    ranked = comparison.ranked()
+    if ranked:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("Method", no_wrap=True)
+        for title in (
+            "RMSE",
+            "MAE",
+            f"In {100 * comparison.level:g}% intervals",
+            "Seconds per fit",
+        ):
+            table.add_column(title, justify="right", no_wrap=True)
+        for each in ranked:
+            coverage = each.figure("coverage").mean
+            table.add_row(
+                each.name,
+                str(each.figure("rmse")),
+                str(each.figure("mae")),
+                "none" if math.isnan(coverage) else f"{100 * coverage:.1f}%",
+                f"{each.figure('seconds').mean:.1f}",
+            )
+        stdout().print(table)
+    for name, reason in comparison.left_out():
+        stdout().print(f"[bold]{name}[/] {escape_line(reason)}")
+
+
+def comparison_summary(
+    comparison: Comparison, origin: Source, data: Observations
+) -> dict[str, Any]:
+    """All figures for JSON, best method first."""
+    return {
+        "table": summary.table_summary(origin, data),
+        "level": comparison.level,
+        "hidden_entries": len(comparison.splits[0].test),
+        "ranking": [
+            {"method": each.name, **scores_summary(each.scores)} for each in comparison.ranked()
+        ],
+        "left_out": [{"method": name, "reason": reason} for name, reason in comparison.left_out()],
+    }
+
+
+def _as_csv(comparison: Comparison) -> str:
+    """The ranking as CSV: a line for each method; excluded methods come last."""
+    lines: list[list[Any]] = []
+    for each in comparison.ranked():
+        means = [each.figure(name).mean for name in FIGURES]
+        sds = [each.figure(name).spread for name in ("rmse", "mae")]
+        cells = ["" if math.isnan(value) else f"{value:.6g}" for value in (*means, *sds)]
+        lines.append([each.name, len(each.scores), *cells, ""])
+    lines += [[name, 0, *[""] * 6, reason] for name, reason in comparison.left_out()]
+    spreads = [f"{name}_sd" for name in ("rmse", "mae")]
+    return csv_text(["method", "splits", *FIGURES, *spreads, "left_out"], lines)

@@ -1,58 +1,79 @@
-"""``fillrank complete``: fill in the missing cells of a table."""
+"""``fillrank complete``: fill in the missing values of a table."""
 
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from fillrank.cli import options as given
-from fillrank.cli.job import Intervals, Job, run
-from fillrank.cli.methods import Settings
-from fillrank.cli.source import Source
+import fillrank as fr
+from fillrank.cli import messages as cli_messages
+from fillrank.cli import models, options, output, source, summary
+from fillrank.cli.messages import Results, show_files, show_results
+from fillrank.cli.models import Settings
+from fillrank.cli.results import is_written_wide, write_missing, write_wide
+from fillrank.cli.source import STANDARD, Source
+from fillrank.runtime.memory import format_bytes
+from fillrank.table.observations import Observations
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from fillrank.estimators.gasr import GASR
+
+Intervals = Literal["auto", "all", "none"]
+MOST_INTERVALS = 2_000_000
+FEWEST_TO_HOLD_OUT = 50  # entries of a table from which some are held out
+_LARGE_RESULTS = 10**9  # bytes that are reported before the work starts
 
 
 def complete(
-    table: given.Table,
-    output: Annotated[
+    table: options.Table,
+    folder: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", metavar="DIR",
-            help="Folder for the results; `-` writes the filled table to standard output, and nothing "
-            "else.",
+            help="Folder for the results; `-` writes the completed table, and nothing else, to standard "
+            "output.",
             show_default="TABLE-filled",
         ),
     ] = None,
-    row: given.Row = None,
-    column: given.Column = None,
-    value: given.Value = None,
-    layout: given.Layout = "auto",
-    duplicates: given.Duplicates = "error",
-    format: given.Format = None,
-    skip: given.Skip = 0,
-    encoding: given.Encoding = None,
-    level: given.Level = 0.9,
-    hold_out: given.HoldOut = 0.1,
-    seed: given.Seed = 0,
-    max_rank: given.MaxRank = "auto",
-    sweeps: given.Sweeps = "auto",
-    chains: given.Chains = 2,
-    threads: given.Threads = None,
+    row: options.Row = None,
+    column: options.Column = None,
+    value: options.Value = None,
+    layout: options.Layout = "auto",
+    duplicates: options.Duplicates = "error",
+    format: options.Format = None,
+    skip: options.Skip = 0,
+    encoding: options.Encoding = None,
+    level: options.Level = 0.9,
+    hold_out: options.HoldOut = 0.1,
+    seed: options.Seed = 0,
+    max_rank: options.MaxRank = "auto",
+    sweeps: options.Sweeps = "auto",
+    chains: options.Chains = 2,
+    threads: options.Threads = None,
     intervals: Annotated[
         Intervals,
-        typer.Option(help="Write intervals.csv; auto: up to 2,000,000 missing cells."),
+        typer.Option(help="Write intervals.csv; auto: up to 2,000,000 missing values."),
     ] = "auto",
-    quiet: given.Quiet = False,
-    force: given.Force = False,
+    quiet: options.Quiet = False,
+    force: options.Force = False,
 ) -> None:  # fmt: skip
-    """Fill in the missing cells of a table and say how sure each is.
+    """Fill in the missing values of a table, with an interval for each.
 
-    First a share of the entries is hidden and predicted, which gives an honest error. Then all
-    entries are fitted. The folder of results gets
+    A share of the entries is held out and predicted first, to measure the error. Then all entries are
+    fitted. The folder of results contains
 
-    - filled.csv: the completed table; of a long table, the missing cells
-    - intervals.csv: each missing cell with the interval that would hold a new observation of it
-    - report.html: pictures of the table, of what was found, and of how well hidden entries were met
-    - spectrum.png, trace.png: the factors found, and how the run went
+    - filled.csv: the completed table; for a long table, the missing cells
+    - intervals.csv: for each missing cell, an interval for a new observation
+    - report.html: plots of the table, the model, and the predictions of held-out entries
+    - spectrum.png, trace.png: the factors, and the course of the run
     - summary.json: settings, versions and figures
 
     Examples:
@@ -61,11 +82,11 @@ def complete(
     - fillrank complete ratings.csv --row user --column film --value stars
     - cat measurements.csv | fillrank complete - -o - > filled.csv
     """
-    source = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
+    origin = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
     run(
         Job(
-            source,
-            Path(f"{source.stem}-filled") if output is None else output,
+            origin,
+            Path(f"{origin.stem}-filled") if folder is None else folder,
             Settings("GASR", max_rank, sweeps, chains, threads, seed),
             level=level,
             hold_out=hold_out,
@@ -74,3 +95,147 @@ def complete(
             force=force,
         )
     )
+
+
+@dataclass(frozen=True)
+class Job:
+    """The request; the options of ``fillrank complete`` explain the fields."""
+
+    source: Source
+    output: Path
+    settings: Settings = field(default_factory=Settings)
+    level: float = 0.9
+    hold_out: float = 0.1
+    intervals: Intervals = "auto"
+    quiet: bool = False
+    force: bool = False
+
+    def report(self, markup: str) -> None:
+        """Print a message, unless ``quiet``."""
+        if not self.quiet:
+            cli_messages.report(markup)
+
+
+class Evaluation(NamedTuple):
+    """Held-out entries, the model that was fitted without them, and its scores on them."""
+
+    test: Observations
+    model: Any
+    scores: summary.HeldOut
+
+
+def run(job: Job, more: Callable[[GASR], Results] = lambda model: []) -> None:
+    """Complete the table and show the results; ``more`` may add to them."""
+    if job.output != STANDARD:
+        files = [job.output / name for name in output.RESULTS]
+        output.check_apart(files, [job.source.table])
+    data = source.read(job.source, job.quiet)
+    if job.output == STANDARD:
+        _complete_to_stdout(job, data)
+        return
+    with output.staged(job.output, output.RESULTS, job.force) as stage:
+        with_intervals = _plan_output(job, data)
+        evaluation, model = fit(job, data)
+        with output.writing(job.output):
+            also = " and their intervals" if with_intervals else ""
+            job.report(f"Writing {_n_missing(data):,} missing cells{also}.")
+            _write(job, model, stage, with_intervals)
+            write_report(job, model, evaluation, stage / output.REPORT)
+            held_out = None if evaluation is None else evaluation.scores
+            summary.write_summary(stage / output.SUMMARY, job, model, held_out)
+    if not job.quiet:
+        show_results([*summary.describe_model(model, held_out), *more(model)])
+    show_files([path for name in output.RESULTS if (path := job.output / name).exists()])
+
+
+def _complete_to_stdout(job: Job, data: Observations) -> None:
+    """Write only the completed table to standard output; messages go to standard error."""
+    evaluation, model = fit(job, data)
+    _write_filled(job, model, STANDARD)
+    if not job.quiet:
+        held_out = None if evaluation is None else evaluation.scores
+        show_results(summary.describe_model(model, held_out), file=sys.stderr)
+
+
+def _n_missing(data: Observations) -> int:
+    return math.prod(data.shape) - data.n_entries
+
+
+def _plan_output(job: Job, data: Observations) -> bool:
+    """Check the disk space and report what is not written; return whether to write intervals."""
+    n_missing = _n_missing(data)
+    wanted = job.intervals == "all" or (job.intervals == "auto" and n_missing <= MOST_INTERVALS)
+    if job.intervals == "auto" and not wanted:
+        job.report(
+            f"{n_missing:,} values are missing: {output.INTERVALS} is not written. "
+            "Request it with --intervals all."
+        )
+    n_bytes = summary.results_size(data, wanted)
+    if n_bytes >= _LARGE_RESULTS:
+        job.report(f"The results will take about {format_bytes(n_bytes)}.")
+    output.check_disk_space(job.output, n_bytes)
+    return wanted
+
+
+def fit(job: Job, data: Observations) -> tuple[Evaluation | None, Any]:
+    """Measure the error on held-out entries, and fit all entries."""
+    holds_out = job.hold_out > 0 and data.n_entries >= FEWEST_TO_HOLD_OUT
+    if not job.quiet:
+        models.report_cost(job.settings, data, times=1 + holds_out)
+    evaluation = evaluate(job, data)
+    job.report("Fitting all entries.")
+    return evaluation, models.fit(job.settings, data, progress=not job.quiet)
+
+
+def evaluate(job: Job, data: Observations) -> Evaluation | None:
+    """Hold out some of the entries, predict them from the others, and compute the scores."""
+    if job.hold_out == 0:
+        return None
+    if data.n_entries < FEWEST_TO_HOLD_OUT:
+        few = "1 entry" if data.n_entries == 1 else f"{data.n_entries} entries"
+        job.report(
+            f"The table has only {few}: none is held out to measure the error, "
+            f"which needs {FEWEST_TO_HOLD_OUT}."
+        )
+        return None
+    train, test = data.split(job.hold_out, random_state=job.settings.seed)
+    job.report(f"Fitting without {len(test):,} held-out entries, to measure the error on them.")
+    model = models.fit(job.settings, train, progress=not job.quiet)
+    scores = fr.score(test, model, job.level)
+    spread = float(test.values.std())
+    held_out = summary.HeldOut(
+        len(test), scores["rmse"], scores["mae"], scores["coverage"], job.level, spread
+    )
+    return Evaluation(test, model, held_out)
+
+
+def _write(job: Job, model: GASR, stage: Path, with_intervals: bool) -> None:
+    _write_filled(job, model, stage / output.FILLED)
+    if with_intervals:
+        write_missing(stage / output.INTERVALS, model, job.level, show=not job.quiet)
+    _save_plot(fr.plot.spectrum(model), stage / output.SPECTRUM)
+    _save_plot(fr.plot.trace(model), stage / output.TRACE)
+
+
+def _write_filled(job: Job, model: GASR, path: Path) -> None:
+    if is_written_wide(model.observations_):
+        write_wide(path, model)
+    else:
+        write_missing(path, model, show=not job.quiet)
+
+
+def _save_plot(ax: Axes, path: Path) -> None:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(path)
+
+
+def write_report(job: Job, model: Any, evaluation: Evaluation | None, path: Path) -> None:
+    """Write the report of a model, with the predictions of held-out entries if there are any."""
+    from fillrank.report.html import write_report as write  # imported late: it loads matplotlib
+
+    title = job.source.name
+    if evaluation is None:
+        write(model, path, title=title)
+    else:
+        write(model, path, test=evaluation.test, title=title, tested=evaluation.model)

@@ -1,4 +1,4 @@
-"""``fillrank datasets``: published tables to try it on."""
+"""``fillrank datasets``: published data sets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,15 +7,13 @@ import typer
 from rich.table import Table
 
 import fillrank as fr
-from fillrank.cli import answers, output
-from fillrank.cli import options as given
-from fillrank.cli.messages import out, say, show_files
+from fillrank.cli import options, output
+from fillrank.cli.messages import report, show_files, stdout
+from fillrank.cli.results import open_target, show_json
 from fillrank.cli.source import STANDARD
-from fillrank.cli.tables import opened
 from fillrank.errors import InputError
 from fillrank.io.csv_writer import format_number, write_csv
 from fillrank.io.datasets import DATASETS
-from fillrank.storage.atomic_write import write_atomically
 from fillrank.table.observations import Observations
 
 FIELDS = ("user", "movie", "rating")
@@ -23,7 +21,7 @@ FIELDS = ("user", "movie", "rating")
 
 def datasets(
     name: Annotated[
-        str, typer.Argument(metavar="[list|NAME]", help="The data set; `list` shows those there are.")
+        str, typer.Argument(metavar="[list|NAME]", help="The data set; `list` shows all.")
     ] = "list",
     file: Annotated[
         Path | None,
@@ -32,17 +30,18 @@ def datasets(
             show_default="NAME.csv",
         ),
     ] = None,
-    place: Annotated[
+    published: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="PATH", help="A folder or zip with the published files: no download.",
+            "--from", metavar="PATH",
+            help="A folder or zip with the published files, instead of a download.",
         ),
     ] = None,
-    as_json: given.Json = False,
-    quiet: given.Quiet = False,
-    force: given.Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    force: options.Force = False,
 ) -> None:  # fmt: skip
-    """List published data sets, or fetch one from its publisher and write it as a table.
+    """List published data sets, or download one and write it as a table.
 
     Examples:
 
@@ -53,25 +52,27 @@ def datasets(
         _list(as_json)
         return
     if name not in DATASETS:
-        raise InputError(f"{name!r} is not known; there are {', '.join(DATASETS)}.")
+        raise InputError(f"unknown data set {name!r}; there are {', '.join(DATASETS)}.")
     if as_json:
         raise InputError("--json is for the list; a data set is written as .csv or .parquet.")
     target = Path(f"{name}.csv") if file is None else file
     if target != STANDARD:
         if target.suffix.lower() not in (".csv", ".parquet"):
             raise InputError(f"{target}: data sets are written as .csv or .parquet.")
-        output.check_file(target, force, _files(name, place))
+        output.check_file(target, force, _input_files(name, published))
     if not quiet:
-        say(f"{DATASETS[name].title}. {DATASETS[name].licence}")
-    _write(fr.datasets.load(name, place), target)
+        report(f"{DATASETS[name].title}. {DATASETS[name].licence}")
+    _write(fr.datasets.load(name, published), target)
     if target != STANDARD:
         show_files([target])
 
 
-def _files(name: str, place: Path | None) -> list[Path]:
-    """The published files that are read: a zip, or one in a folder."""
+def _input_files(name: str, published: Path | None) -> list[Path]:
+    """The files that are read: a zip, or one in a folder."""
     ratings = DATASETS[name].ratings
-    return [] if place is None else [place, place / ratings, place / name / ratings]
+    if published is None:
+        return []
+    return [published, published / ratings, published / name / ratings]
 
 
 def _list(as_json: bool) -> None:
@@ -87,17 +88,17 @@ def _list(as_json: bool) -> None:
             }
             for name, each in DATASETS.items()
         }
-        answers.show_json(listed)
+        show_json(listed)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("Name", "Rows", "Columns", "Entries", "What"):
-        table.add_column(title, justify="left" if title in ("Name", "What") else "right")
+    for title in ("Name", "Rows", "Columns", "Entries", "Title"):
+        table.add_column(title, justify="left" if title in ("Name", "Title") else "right")
     for name, each in DATASETS.items():
         n_rows, n_columns = each.shape
         table.add_row(name, f"{n_rows:,}", f"{n_columns:,}", f"{each.n_entries:,}", each.title)
-    out().print(table)
+    stdout().print(table)
     for licence in dict.fromkeys(each.licence for each in DATASETS.values()):
-        out().print(licence)
+        stdout().print(licence)
 
 
 def _write(data: Observations, target: Path) -> None:
@@ -107,19 +108,7 @@ def _write(data: Observations, target: Path) -> None:
         columns = dict(zip(FIELDS, (data.rows, data.columns, data.values), strict=True))
         frame = nw.from_dict(columns, backend="pyarrow").to_native()
         fr.write_parquet(target, frame)
-    elif target == STANDARD:
-        _write_csv(data, target)
     else:
-        with write_atomically(target) as temporary:
-            _write_csv(data, temporary)
-
-
-def _write_csv(data: Observations, path: Path) -> None:
-    lines = zip(
-        data.rows.tolist(),
-        data.columns.tolist(),
-        map(format_number, data.values.tolist()),
-        strict=True,
-    )
-    with opened(path) as stream:
-        write_csv(stream, FIELDS, lines)
+        lines = zip(data.rows.tolist(), data.columns.tolist(), data.values.tolist(), strict=True)
+        with open_target(target) as stream:
+            write_csv(stream, FIELDS, ((row, column, format_number(v)) for row, column, v in lines))

@@ -1,7 +1,6 @@
-"""``fillrank fit``: fit a table, and keep the model in a file."""
+"""``fillrank fit``: fit a table, and save the model in a file."""
 
 import re
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,19 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from fillrank.cli import estimate, methods, output, source, summary
-from fillrank.cli import options as given
-from fillrank.cli.exits import INTERRUPTED
-from fillrank.cli.messages import escape, say, show_files, show_results
-from fillrank.cli.methods import Settings
+from fillrank.cli import models, options, output, source, summary
+from fillrank.cli.messages import escape, report, show_files, show_results
+from fillrank.cli.models import Settings
+from fillrank.cli.signals import INTERRUPTED
 from fillrank.cli.source import STANDARD, Source
-from fillrank.errors import ClusterError, ConvergenceWarning, InputError, NotSupportedError
+from fillrank.errors import ClusterError, InputError, NotSupportedError
 
 ENDING = ".fillrank"
 
 
 def fit(
-    table: given.Table,
+    table: options.Table,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -29,37 +27,37 @@ def fit(
             show_default=f"TABLE{ENDING}",
         ),
     ] = None,
-    method: given.Method = "GASR",
+    method: options.Method = "GASR",
     with_data: Annotated[
         bool,
         typer.Option(
             "--with-data/--without-data",
-            help="Whether the table's entries go into the file. Without them the model cannot tell "
-            "what is missing, or leave out what was seen; names are always there. On a cluster the "
-            "entries stay where they are.",
+            help="Whether to save the entries of the table in the file. Without them, `predict "
+            "--missing` and `recommend` do not know which values are missing; labels are always saved. "
+            "On a cluster the entries are not saved.",
         ),
     ] = True,
-    row: given.Row = None,
-    column: given.Column = None,
-    value: given.Value = None,
-    layout: given.Layout = "auto",
-    duplicates: given.Duplicates = "error",
-    format: given.Format = None,
-    skip: given.Skip = 0,
-    encoding: given.Encoding = None,
-    seed: given.Seed = 0,
-    max_rank: given.MaxRank = "auto",
-    sweeps: given.Sweeps = "auto",
-    chains: given.Chains = 2,
-    threads: given.Threads = None,
-    checkpoint: given.Checkpoint = None,
-    dask: given.Dask = None,
-    quiet: given.Quiet = False,
-    force: given.Force = False,
+    row: options.Row = None,
+    column: options.Column = None,
+    value: options.Value = None,
+    layout: options.Layout = "auto",
+    duplicates: options.Duplicates = "error",
+    format: options.Format = None,
+    skip: options.Skip = 0,
+    encoding: options.Encoding = None,
+    seed: options.Seed = 0,
+    max_rank: options.MaxRank = "auto",
+    sweeps: options.Sweeps = "auto",
+    chains: options.Chains = 2,
+    threads: options.Threads = None,
+    checkpoint: options.Checkpoint = None,
+    dask: options.Dask = None,
+    quiet: options.Quiet = False,
+    force: options.Force = False,
 ) -> None:  # fmt: skip
-    """Fit a table and keep the model in a file, for `predict`, `recommend`, `report` and `explore`.
+    """Fit a table and save the model in a file, for `predict`, `recommend`, `report` and `explore`.
 
-    The file holds numbers and names, nothing that could be run; fr.load(MODEL) opens it in Python.
+    The file contains numbers and labels, and no code; fr.load(MODEL) loads it in Python.
 
     Examples:
 
@@ -70,62 +68,64 @@ def fit(
     """
     origin = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
     settings = Settings(method, max_rank, sweeps, chains, threads, seed, checkpoint)
-    methods.check(settings)
-    place = Path(f"{_stem(origin)}{ENDING}") if model is None else model
-    _check_place(place, force, origin.table)
-    with _interruptible(settings):
+    models.check(settings)
+    file = Path(f"{_stem(origin)}{ENDING}") if model is None else model
+    _check_file(file, force, origin.table)
+    with _report_interruption(settings):
         if dask is None:
-            fitted = _fit_here(settings, origin, quiet)
+            fitted = _fit_locally(settings, origin, quiet)
         else:
             fitted = _fit_on_cluster(settings, origin, quiet, dask)
-    fitted.save(place, with_data=with_data and dask is None)
+    fitted.save(file, with_data=with_data and dask is None)
     if not quiet:
-        show_results(summary.in_words(fitted, None))
-    show_files([place])
+        show_results(summary.describe_model(fitted, None))
+    show_files([file])
 
 
-def _check_place(place: Path, force: bool, table: Path) -> None:
-    if place == STANDARD:
-        raise InputError("a model is kept in a file, not on standard output. Name it by --output.")
-    if source.is_table(place):
+def _check_file(file: Path, force: bool, table: Path) -> None:
+    if file == STANDARD:
         raise InputError(
-            f"{place} would look like a table. Give the model another ending, such as {ENDING}."
+            "a model cannot be written to standard output", advice="Choose a file with --output."
         )
-    output.check_file(place, force, [table])
+    if source.is_table(file):
+        raise InputError(
+            f"{file} has the ending of a table", advice=f"Use another ending, such as {ENDING}."
+        )
+    output.check_file(file, force, [table])
 
 
 def _stem(origin: Source) -> str:
-    """What to name the model after: of a pattern, the folder."""
+    """The first part of the name of the model file: for a pattern, the name of the folder."""
     return origin.table.parent.name or "model" if "*" in origin.stem else origin.stem
 
 
 @contextmanager
-def _interruptible(settings: Settings) -> Iterator[None]:
+def _report_interruption(settings: Settings) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
         if settings.checkpoint is None:
             raise
-        place, n_saved = escape(str(settings.checkpoint)), getattr(error, "n_saved", None)
+        folder, n_saved = escape(str(settings.checkpoint)), getattr(error, "n_saved", None)
         if n_saved is None:
-            say(f"Interrupted. Nothing new was saved in {place}.")
+            report(f"Interrupted. Nothing new was saved in {folder}.")
         else:
-            say(
-                f"Interrupted. The run is saved in {place}, after {n_saved} sweeps: the same command "
+            report(
+                f"Interrupted. The run is saved in {folder}, after {n_saved} sweeps: the same command "
                 "resumes it."
             )
         raise typer.Exit(INTERRUPTED) from error
 
 
-def _fit_here(settings: Settings, origin: Source, quiet: bool) -> Any:
+def _fit_locally(settings: Settings, origin: Source, quiet: bool) -> Any:
     data = source.read(origin, quiet, to_fill=False)
     if not quiet:
-        estimate.tell(settings, data)
-    return methods.fit(settings, data, progress=not quiet)
+        models.report_cost(settings, data)
+    return models.fit(settings, data, progress=not quiet)
 
 
 def _address(table: Path) -> str:
-    """A path as it is; an address, such as s3://bucket/ratings, with the slash that a path loses."""
+    """The path or address of the table; Path drops a slash of an address such as s3://bucket/a."""
     return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", str(table))
 
 
@@ -133,27 +133,26 @@ def _fit_on_cluster(settings: Settings, origin: Source, quiet: bool, address: st
     from fillrank.cluster.lines import open_lines
 
     _check_for_cluster(settings, origin)
-    model = methods.make(settings, progress=not quiet)
+    model = models.make(settings, progress=not quiet)
     with _client(address) as client:
-        place = _address(origin.table)
-        lines = open_lines(place, origin.row, origin.column, origin.value, origin.layout)
+        lines = open_lines(
+            _address(origin.table), origin.row, origin.column, origin.value, origin.layout
+        )
         if not quiet:
             n_workers, n_threads = len(client.nthreads()), sum(client.nthreads().values())
-            say(
+            report(
                 f"Fitting {escape(origin.name)} on {n_workers} workers with {n_threads} threads; the "
                 f"dashboard is at {escape(client.dashboard_link)}"
             )
-        with methods.stoppable(model), warnings.catch_warnings():
-            # How the run ended is among the results.
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with models.interruptible(model):
             model.fit(lines, client=client)
     return model
 
 
 def _check_for_cluster(settings: Settings, origin: Source) -> None:
-    """Refuse what a cluster does not do."""
+    """Refuse options that a cluster does not support."""
     if settings.method != "GASR":
-        raise InputError(f"--dask is for GASR; got it with --method {settings.method}.")
+        raise InputError(f"--dask is an option of GASR; got it with --method {settings.method}.")
     if not origin.is_plain or origin.duplicates != "error":
         raise InputError(
             "--dask reads Parquet files as they are: without --format, --skip, --encoding and "
@@ -167,14 +166,15 @@ def _client(address: str) -> Iterator[Any]:
         from distributed import Client
     except ImportError as error:
         raise NotSupportedError(
-            '--dask needs Dask, which is not installed. Do: pip install "fillrank[dask]"'
+            '--dask needs Dask, which is not installed. Run: pip install "fillrank[dask]"'
         ) from error
     try:
         client = Client(address)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"there is no Dask scheduler at {address}: {error}. Start one by `dask scheduler`, which "
-            "prints its address, and workers by `dask worker ADDRESS`."
+            f"there is no Dask scheduler at {address}: {error}",
+            advice="Start one with `dask scheduler`, which prints its address, and workers with `dask "
+            "worker ADDRESS`.",
         ) from error
     with client:
         yield client

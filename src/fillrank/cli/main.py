@@ -1,4 +1,4 @@
-"""The command ``fillrank``: its verbs, and how it ends when something goes wrong."""
+"""The command ``fillrank``: its verbs, and the messages and exit codes of failures."""
 
 import os
 import sys
@@ -14,31 +14,30 @@ from fillrank.cli.complete import complete
 from fillrank.cli.datasets import datasets
 from fillrank.cli.demo import demo
 from fillrank.cli.evaluate import evaluate
-from fillrank.cli.exits import FAILED, INTERRUPTED, UNREAD
 from fillrank.cli.explore import explore
 from fillrank.cli.fit import fit
 from fillrank.cli.predict import predict
 from fillrank.cli.recommend import recommend
 from fillrank.cli.report import report
 from fillrank.cli.reproduce import reproduce
-from fillrank.cli.signals import Interruptible
+from fillrank.cli.signals import BROKEN_PIPE, FAILED, INTERRUPTED, Interruptible
 from fillrank.errors import FillrankError
 
 
 class Verb(TyperCommand):
-    """A verb; what the library warns of while it runs is shown as notes."""
+    """A verb; warnings of the library are shown as notes while it runs."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
-        with messages.notes(ctx.params.get("quiet", False)):
+        with messages.show_warnings(ctx.params.get("quiet", False)):
             return super().invoke(ctx)
 
 
-class Guarded(TyperGroup):
-    """Verbs whose expected errors end in one clear line instead of a traceback."""
+class Verbs(TyperGroup):
+    """The verbs; expected errors end in a message instead of a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb that was asked for."""
+        """Run the requested verb."""
         signals = Interruptible()
         try:
             with signals:
@@ -47,8 +46,8 @@ class Guarded(TyperGroup):
         except typer.Exit as ended:
             raise typer.Exit(signals.exit_code(ended.exit_code)) from ended
         except (Exception, KeyboardInterrupt) as error:
-            # Some code in between may have made another error of an interruption.
-            code = _explain(KeyboardInterrupt() if signals.received else error)
+            # Code in between may have turned an interruption into another error.
+            code = _report_failure(KeyboardInterrupt() if signals.received else error)
             if code is None:
                 raise
             raise typer.Exit(signals.exit_code(code)) from error
@@ -57,33 +56,33 @@ class Guarded(TyperGroup):
         return result
 
 
-def _explain(error: BaseException) -> int | None:
-    """Say what went wrong, if that was to be expected, and return the exit code."""
+def _report_failure(error: BaseException) -> int | None:
+    """Print the message of an expected error and return the exit code; None for other errors."""
     if isinstance(error, KeyboardInterrupt):
-        messages.say("Interrupted. Unfinished results were removed.")
+        messages.report("Interrupted. Unfinished results were removed.")
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):
-        _let_go()  # whoever read the output has left: there is no one to tell
-        return UNREAD
+        _discard_output()
+        return BROKEN_PIPE
     if isinstance(error, MemoryError):
-        messages.say(
-            "[bold red]Error:[/] the memory is full. Use a machine with more, or less data."
+        messages.report(
+            "[bold red]Error:[/] out of memory. Use a machine with more memory, or less data."
         )
         return FAILED
     if isinstance(error, (FillrankError, OSError)):
-        messages.complain(error)
+        messages.report_error(error)
         return FAILED
     return None
 
 
-def _let_go() -> None:
-    """Have what is still to be written go nowhere, so that the end is quiet."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+def _discard_output() -> None:
+    """Send buffered output to the null device: Python would fail to flush it to a closed pipe."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
 
 
 app = typer.Typer(
-    cls=Guarded,
+    cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -95,9 +94,9 @@ for verb in (
     app.command(cls=Verb)(verb)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        messages.out().print(f"fillrank {__version__}")
+def _show_version(requested: bool) -> None:
+    if requested:
+        messages.stdout().print(f"fillrank {__version__}")
         raise typer.Exit
 
 
@@ -108,16 +107,16 @@ def fillrank(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Fill in the missing entries of a table, with honest uncertainty and no tuning.
+    """Fill in the missing values of a table, with calibrated uncertainty and no tuning.
 
-    Begin with `fillrank demo`, or with `fillrank complete TABLE`. `fillrank VERB --help` explains each.
+    Start with `fillrank demo`, or with `fillrank complete TABLE`. `fillrank VERB --help` explains each.
 
-    It ends with
+    Exit codes:
 
-    - 0: all is done. That a run should have been longer is said, and is no failure.
-    - 1: fillrank itself is at fault.
-    - 2: the input or an option is no good, or the work failed.
-    - 130: stopped by Ctrl-C.
-    - 141: whoever read the output has left.
-    - 143: stopped by SIGTERM, as by Ctrl-C.
+    - 0: success, also if a run has not converged, which is reported.
+    - 1: a bug in fillrank.
+    - 2: the input or an option is invalid, or the work failed.
+    - 130: interrupted by Ctrl-C.
+    - 141: the reader of the output has closed the pipe.
+    - 143: terminated by SIGTERM.
     """

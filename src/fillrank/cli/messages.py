@@ -1,8 +1,7 @@
-"""Words for the terminal: results to standard output, all else to standard error.
+"""Text for the terminal: results go to standard output, everything else to standard error.
 
-Whatever comes from a table or a path is shown as it is: "[red]x" is no markup, and a control
-character is written out, for a terminal would obey it. Lines are not broken: a path must stay in one
-piece, and the terminal can wrap by itself.
+Text from a table or a path is shown literally: "[red]x" is not markup, and control characters, which a
+terminal would execute, are escaped. Lines are not wrapped: a path stays in one piece.
 """
 
 import logging
@@ -11,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rich import markup
 from rich.console import Console
@@ -19,28 +18,14 @@ from rich.table import Table
 
 from fillrank.errors import CheckpointWarning, Setting, SmallTableWarning, describe
 
-__all__ = [
-    "Lines",
-    "complain",
-    "duration",
-    "escape",
-    "flush",
-    "in_words",
-    "notes",
-    "on_one_line",
-    "out",
-    "say",
-    "show_files",
-    "show_results",
-]
-
-Lines = list[tuple[str, str]]  # what, and the text on it
+Results = list[tuple[str, str]]  # titles and texts
 # Settings of the library that are options here, with the placeholder of a value that users choose.
 _OPTIONS = {
     "by": ("--by", "NAME"),
     "checkpoint": ("--checkpoint", "DIR"),
     "column": ("--column", "NAME"),
     "duplicates": ("--duplicates", "NAME"),
+    "encoding": ("--encoding", "NAME"),
     "format": ("--format", "NAME"),
     "layout": ("--layout", "NAME"),
     "level": ("--level", "SHARE"),
@@ -57,68 +42,51 @@ _OPTIONS = {
 
 
 class _Terminal(Console):
-    """Leaves it to the verbs' guard to end when whoever reads the output has left."""
+    """Raises an error if the reader of the output has closed the pipe."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
-def out() -> Console:
-    """Where results go."""
+def stdout() -> Console:
+    """The console for results."""
     return _Terminal(highlight=False, soft_wrap=True)
 
 
-def say(markup: str) -> None:
-    """Tell the user what happens."""
+def report(markup: str) -> None:
+    """Print a message."""
     _Terminal(stderr=True, highlight=False, soft_wrap=True).print(markup)
 
 
-def escape(text: str) -> str:
-    """Text of a user as rich shows it unchanged; control characters are written out.
-
-    Examples
-    --------
-    >>> escape("[red]x"), escape("ring\\a")
-    ('\\\\[red]x', 'ring\\\\x07')
-    """
-    return markup.escape("".join(map(_visible, text)))
+def report_error(error: Exception) -> None:
+    """Print the message of an error."""
+    report(f"[bold red]Error:[/] {escape(describe_error(error))}")
 
 
-def on_one_line(text: str) -> str:
-    """The same, for a place that has a single line."""
-    return escape(text).replace("\n", "\\n")
-
-
-def _visible(character: str) -> str:
-    if character.isprintable() or character == "\n":
-        return character
-    return repr(character)[1:-1]
-
-
-def complain(error: Exception) -> None:
-    """Tell the user what went wrong: what was allowed, what came, what to do."""
-    say(f"[bold red]Error:[/] {escape(in_words(error))}")
+def report_note(text: str) -> None:
+    """Print a note."""
+    report(f"[bold yellow]Note:[/] {escape(text)}")
 
 
 @contextmanager
-def notes(quiet: bool) -> Iterator[None]:
+def show_warnings(quiet: bool) -> Iterator[None]:
     """Show warnings of the library as notes.
 
-    If silence was asked for, only those of lost work, and of intervals that are not to be relied on.
+    With ``quiet``, only those about unsaved work and about intervals that are not reliable.
     """
 
     def show(message: Any, *_: Any, **__: Any) -> None:
         if not quiet or isinstance(message, CheckpointWarning | SmallTableWarning):
-            say(f"[bold yellow]Note:[/] {escape(in_words(message))}")
+            report_note(describe_error(message))
 
-    # Where there is no cache folder, matplotlib would say so too, at length.
+    # Without a cache folder, matplotlib would log a long message about it too.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
 
 
-def in_words(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """The message of an error, with options in place of the library's settings."""
     return describe(error, option)
 
@@ -139,28 +107,50 @@ def option(setting: Setting) -> str | None:
     return f"{name} {placeholder if setting.value is ... else setting.value}"
 
 
-def show_results(results: Lines, file: Any = None) -> None:
-    """Print results as two columns."""
+def escape(text: str) -> str:
+    """Escape text so that rich shows it literally, and control characters are visible.
+
+    Examples
+    --------
+    >>> escape("[red]x"), escape("ring\\a")
+    ('\\\\[red]x', 'ring\\\\x07')
+    """
+    return markup.escape("".join(map(_visible, text)))
+
+
+def escape_line(text: str) -> str:
+    """Escape text for a single line."""
+    return escape(text).replace("\n", "\\n")
+
+
+def _visible(character: str) -> str:
+    if character.isprintable() or character == "\n":
+        return character
+    return repr(character)[1:-1]
+
+
+def show_results(results: Results, file: TextIO | None = None) -> None:
+    """Print titles and texts as two columns."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    for what, text in results:
-        grid.add_row(escape(what), escape(text))
+    for title, text in results:
+        grid.add_row(escape(title), escape(text))
     _Terminal(highlight=False, file=file).print(grid)
 
 
 def show_files(paths: Sequence[Path]) -> None:
-    """Print where the results are, a line for each."""
+    """Print the paths of the results, one per line."""
     for path in paths:
-        out().print(escape(str(path)))
+        stdout().print(escape(str(path)))
 
 
-def duration(seconds: float) -> str:
-    """A time for humans.
+def format_duration(seconds: float) -> str:
+    """Format an approximate duration.
 
     Examples
     --------
-    >>> duration(0.3), duration(4.2), duration(100), duration(9000)
+    >>> format_duration(0.3), format_duration(4.2), format_duration(100), format_duration(9000)
     ('about 1 s', 'about 4 s', 'about 2 min', 'about 2.5 h')
     """
     if seconds < 90:
@@ -171,6 +161,6 @@ def duration(seconds: float) -> str:
 
 
 def flush() -> None:
-    """Have all that was printed arrive, or know that no one reads it."""
+    """Flush the output, or raise an error if the pipe is closed."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

@@ -1,76 +1,225 @@
-"""Models that were kept in files, asked by names as they are written on a command line."""
+"""Models: fitted with the options of the command line, their cost, or loaded from files.
+
+The cost of a fit is estimated from measured constants. A sweep of a sampler has a cost per entry and
+factor, and recording it one per row or column and pair of factors. The other methods try about twenty
+penalties: they have a cost per entry and factor for the complete fit. The constants are from MovieLens
+1M and 100K (docs/figures.md); a busy machine can take several times as long.
+"""
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 import fillrank as fr
-from fillrank.cli.messages import escape, say
+from fillrank.cli.messages import escape, format_duration, report
+from fillrank.cli.options import MethodName
 from fillrank.cli.source import is_table
-from fillrank.errors import InputError
+from fillrank.errors import ConvergenceWarning, InputError
+from fillrank.runtime.memory import available_memory, format_bytes
+from fillrank.runtime.threads import available_threads
 from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
 
+SAMPLERS = ("GASR", "BPMF")
+_USUAL_RANK = 30
+_USUAL_SWEEPS = 500  # what "auto" takes on ratings
+_START_SECONDS = 1.5  # imports, with cached kernels
+# Seconds on one thread, per entry and factor of a sweep or of a complete fit.
+_SWEEP_SECONDS = 2.5e-9
+_FIT_SECONDS = {
+    "SoftImpute": 9e-6,
+    "SoftImputeALS": 9e-6,
+    "HASI": 3e-5,
+    "RelaxedSpectral": 3e-5,
+    "M3F": 5e-6,
+    "IPM3F": 1e-5,
+}
+# Seconds per row or column and pair of factors, to record a sweep; this runs on one thread.
+_RECORD_SECONDS = 2.7e-9
+# Bytes of the program, of an entry (by row, by column, in standard units) and of a number of a draw.
+_PROGRAM_BYTES, _ENTRY_BYTES, _NUMBER_BYTES = 250e6, 64, 4
+
+
+class Settings(NamedTuple):
+    """How to fit; the options of the verbs explain the fields."""
+
+    method: MethodName = "GASR"
+    max_rank: int | Literal["auto"] = "auto"
+    sweeps: int | Literal["auto"] = "auto"
+    chains: int = 2
+    threads: int | None = None
+    seed: int = 0
+    checkpoint: str | None = None
+
+
+def check(settings: Settings) -> None:
+    """Refuse options that the method does not have."""
+    default = Settings()
+    if settings.method in SAMPLERS:
+        return
+    for option in ("sweeps", "chains", "checkpoint"):
+        if getattr(settings, option) != getattr(default, option):
+            raise InputError(
+                f"--{option} is an option of the samplers {' and '.join(SAMPLERS)}; got it with "
+                f"--method {settings.method}",
+                advice="Leave it out.",
+            )
+
+
+def make(settings: Settings, progress: bool) -> Any:
+    """Make the estimator, not yet fitted."""
+    check(settings)
+    arguments: dict[str, Any] = {
+        "n_threads": settings.threads,
+        "random_state": settings.seed,
+        "progress": progress,
+    }
+    if settings.max_rank != "auto":
+        arguments["max_rank"] = settings.max_rank
+    if settings.method in SAMPLERS:
+        arguments |= {
+            "n_sweeps": settings.sweeps,
+            "n_chains": settings.chains,
+            "checkpoint": settings.checkpoint,
+        }
+    return getattr(fr, settings.method)(**arguments)
+
+
+class FitInterrupted(KeyboardInterrupt):
+    """The user interrupted a fit; ``n_saved`` sweeps are in its checkpoint, None without one."""
+
+    def __init__(self, n_saved: int | None):
+        super().__init__()
+        self.n_saved = n_saved
+
+
+@contextmanager
+def interruptible(model: Any, warn: bool = False) -> Iterator[None]:
+    """A context for a fit of the model: raises `FitInterrupted` if the user interrupts it.
+
+    With ``warn``, it warns if the fit has not converged: for verbs whose results do not report it.
+    """
+    try:
+        with warnings.catch_warnings():
+            if not warn:
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            yield
+        is_interrupted = getattr(model, "interrupted_", False)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    if is_interrupted:
+        # The library returns what it has; at a terminal, Ctrl-C ends the program.
+        raise FitInterrupted(getattr(model, "checkpoint_sweeps", None))
+
+
+def fit(settings: Settings, data: Observations, progress: bool, warn: bool = False) -> Any:
+    """Fit the method, as `interruptible` explains."""
+    model = make(settings, progress)
+    with interruptible(model, warn):
+        model.fit(data)
+    return model
+
+
+class Cost(NamedTuple):
+    """Seconds and bytes."""
+
+    seconds: float
+    n_bytes: float
+
+
+def estimate_cost(settings: Settings, data: Observations, n_threads: int) -> Cost:
+    """Estimate the cost of a fit."""
+    from fillrank.run.recorder import MOST_BYTES, MOST_DRAWS  # imported late: it loads numba
+
+    n_labels = sum(data.shape)
+    rank = _USUAL_RANK if settings.max_rank == "auto" else settings.max_rank
+    rank = min(rank, *data.shape)
+    work = data.n_entries * rank / n_threads
+    n_bytes = _PROGRAM_BYTES + _ENTRY_BYTES * data.n_entries
+    if settings.method in _FIT_SECONDS:
+        seconds = _START_SECONDS + _FIT_SECONDS[settings.method] * work
+        return Cost(seconds, n_bytes + 8 * _NUMBER_BYTES * n_labels * rank)
+    n_sweeps = _USUAL_SWEEPS if settings.sweeps == "auto" else settings.sweeps
+    sweep = settings.chains * (_SWEEP_SECONDS * work + _RECORD_SECONDS * n_labels * rank**2)
+    n_draws = min(n_sweeps * settings.chains, MOST_DRAWS)
+    stored = min(n_draws * _NUMBER_BYTES * n_labels * (rank + 2), MOST_BYTES)
+    return Cost(_START_SECONDS + n_sweeps * sweep, n_bytes + stored)
+
+
+def report_cost(
+    settings: Settings | Sequence[Settings], data: Observations, times: int = 1
+) -> None:
+    """Report the estimated cost of fits with these settings, each run ``times`` times."""
+    each = [settings] if isinstance(settings, Settings) else settings
+    costs = [estimate_cost(one, data, available_threads(one.threads)) for one in each]
+    n_fits, n_bytes = times * len(costs), max(cost.n_bytes for cost in costs)
+    duration = format_duration(times * sum(cost.seconds for cost in costs))
+    fits = "The fit" if n_fits == 1 else f"{n_fits} fits"
+    text = f"{fits} will take {duration} and {format_bytes(_round_up(n_bytes))} of memory."
+    available = available_memory()
+    if available is not None and n_bytes > available:
+        text += f" [bold yellow]Only {format_bytes(available)} are available.[/]"
+    report(text)
+
+
+def _round_up(n_bytes: float) -> float:
+    """Round up to one digit: the estimate is not more precise."""
+    unit: float = 10 ** math.floor(math.log10(n_bytes))
+    return math.ceil(n_bytes / unit) * unit
+
 
 def load(path: Path, threads: int | None, quiet: bool) -> Any:
-    """The model in a file; with the processors that are to be used here."""
+    """Load a model from a file, and set the number of threads."""
     if is_table(path):
         raise InputError(
-            f"{path} looks like a table, but a model is needed. Make one first: "
+            f"{path} looks like a table, but a model is required. Fit one first: "
             f"fillrank fit {shlex.quote(str(path))}"
         )
     model = fr.load(path)
     model.set_params(n_threads=threads, progress=not quiet)
     if not quiet:
-        say(f"Loaded {escape(str(path))}: {escape(_of_model(model))}")
+        report(f"Loaded {escape(str(path))}: {escape(_describe(model))}")
     return model
 
 
-def _of_model(model: Any) -> str:
+def _describe(model: Any) -> str:
     data = model.observations_
     n_rows, n_columns = data.shape
     entries = f"with its {len(data):,} entries" if len(data) else "without its entries"
     return f"{type(model).__name__}, {n_rows:,} rows x {n_columns:,} columns, {entries}."
 
 
-def check_entries(model: Any, path: Path, what: str, instead: str = "") -> None:
-    """Refuse what needs the entries of the fit, if the file does not have them."""
+def check_entries(model: Any, path: Path, purpose: str, alternative: str = "") -> None:
+    """Refuse a purpose that needs the entries of the fit, if the file does not have them."""
     if len(model.observations_) == 0:
         raise InputError(
-            f"{what} takes the entries that the model was fitted on, and {path} was kept without them. "
-            f"Fit it again, by fillrank fit with --with-data{instead}."
+            f"{purpose} needs the entries that the model was fitted on, and {path} was saved without "
+            f"them. Fit it again with fillrank fit --with-data{alternative}."
         )
 
 
-class Names:
-    """The names of rows or of columns, found by how they are written.
+class Labels:
+    """The labels of rows or of columns, found by their text.
 
-    A number, or a date, stands for the name that is written so in all that fillrank writes.
+    The text of a number or a date is the one that fillrank writes.
     """
 
     def __init__(self, labels: np.ndarray):
         self._labels = {as_text(label): label for label in labels.tolist()}
-        if labels.dtype.kind == "M":  # lists have them as numbers, or as dates without a unit
+        if labels.dtype.kind == "M":  # lists have dates without their unit, or as integers
             self._labels = {as_text(label): label for label in labels}
 
     def __contains__(self, text: str) -> bool:
         return text in self._labels
 
-    def of(self, texts: Iterable[str]) -> list[Any]:
-        """The names that are written so; what is not known stays as it is, to be complained about."""
+    def find(self, texts: Iterable[str]) -> list[Any]:
+        """The labels with these texts; an unknown text stays as it is, for the model to refuse."""
         return [self._labels.get(text, text) for text in texts]
-
-
-def row_names(data: Observations) -> Names:
-    """Those of the rows."""
-    return Names(data.row_labels)
-
-
-def column_names(data: Observations) -> Names:
-    """Those of the columns."""
-    return Names(data.column_labels)

@@ -1,4 +1,4 @@
-"""The options that several verbs have: each is defined, and explained, here alone."""
+"""The options that several verbs share."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,11 +15,11 @@ MethodName = Literal[
 ]
 FormatName = Literal["csv", "tsv", "parquet", "mtx", "npy", "npz"]
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
-KINDS_OF_FILES = ".csv .tsv .txt .dat .data .parquet .mtx .mm .npy .npz, text also as .gz"
+FILE_KINDS = ".csv .tsv .txt .dat .data .parquet .mtx .mm .npy .npz, text also as .gz"
 
 
 def whole_or_auto(text: str) -> Any:
-    """Take a whole number above 0, or "auto"."""
+    """Parse a whole number above 0, or "auto"."""
     if text == "auto":
         return text
     if text.isascii() and text.isdigit() and int(text) > 0:
@@ -28,15 +28,15 @@ def whole_or_auto(text: str) -> Any:
 
 
 def method_name(text: str) -> Any:
-    """Take the name of a method, in any case."""
+    """Parse the name of a method, in upper or lower case."""
     for name in METHODS:
         if text.strip().lower() == name.lower():
             return name
-    raise typer.BadParameter(f"there is no method {text!r}. There are {', '.join(METHODS)}.")
+    raise typer.BadParameter(f"unknown method {text!r}. Methods: {', '.join(METHODS)}.")
 
 
 def _share(low: float, high: float) -> Callable[[float | None], float | None]:
-    """Judge a share: typer's own check of ranges says too little, and lets NaN pass."""
+    """Check a share: typer's check of ranges has a short message, and accepts NaN."""
 
     def check(value: float | None) -> float | None:
         if value is None or low <= value <= high:
@@ -46,7 +46,7 @@ def _share(low: float, high: float) -> Callable[[float | None], float | None]:
     return check
 
 
-# Help shows these by themselves.
+# Help shows these in sections of their own.
 _reading = partial(typer.Option, rich_help_panel="Reading the table")
 _fitting = partial(typer.Option, rich_help_panel="Fitting")
 
@@ -56,18 +56,18 @@ Table = Annotated[
     typer.Argument(
         metavar="TABLE",
         help="A wide table (a cell for each entry) or a long one (a line for each entry): "
-        f"{KINDS_OF_FILES}. `-` reads standard input.",
+        f"{FILE_KINDS}. `-` reads standard input.",
     ),
 ]
 Row = Annotated[
     str | None,
-    _reading(metavar="NAME", help="Of a long table: the field with the row names."),
+    _reading(metavar="NAME", help="Of a long table: the column with the row labels."),
 ]
 Column = Annotated[
-    str | None, _reading(metavar="NAME", help="... the field with the column names.")
+    str | None, _reading(metavar="NAME", help="... the column with the column labels.")
 ]
-Value = Annotated[str | None, _reading(metavar="NAME", help="... the field with the values.")]
-Layout = Annotated[LayoutName, _reading(help="How the table is laid out.")]
+Value = Annotated[str | None, _reading(metavar="NAME", help="... the column with the values.")]
+Layout = Annotated[LayoutName, _reading(help="The layout of the table.")]
 Duplicates = Annotated[
     DuplicatesName, _reading(help="What to do with several values for one cell.")
 ]
@@ -75,18 +75,20 @@ Format = Annotated[
     FormatName | None,
     _reading(
         "--format",
-        help="What kind of file it is, if its name does not say so.",
+        help="The kind of file, if its name does not have the usual ending.",
         show_default="by its name; csv for standard input",
     ),
 ]
 
 Skip = Annotated[
-    int, _reading(metavar="N", min=0, help="Lines of a text file to leave out at the top.")
+    int, _reading(metavar="N", min=0, help="Number of lines to skip at the top of a text file.")
 ]
 Encoding = Annotated[
     str | None,
     _reading(
-        metavar="NAME", help="Of a text file, such as latin-1 or utf-16.", show_default="utf-8"
+        metavar="NAME",
+        help="The encoding of a text file, such as latin-1 or utf-16.",
+        show_default="utf-8",
     ),
 ]
 
@@ -96,54 +98,56 @@ Method = Annotated[
     _fitting(
         parser=method_name,
         metavar="NAME",
-        help="How to fill in: GASR and BPMF, which have intervals; SoftImpute, SoftImputeALS, HASI, "
-        "RelaxedSpectral; M3F and IPM3F, for ratings alone.",
+        help="The method: GASR or BPMF, which give intervals; SoftImpute, SoftImputeALS, HASI, "
+        "RelaxedSpectral; M3F or IPM3F, for ratings only.",
     ),
 ]
 Seed = Annotated[
     int,
     _fitting(metavar="N", min=0, max=2**32 - 1, help="The same seed gives the same results."),
 ]
-MaxRank = Annotated[Any, _fitting(parser=whole_or_auto, metavar="N|auto", help="The most factors.")]
+MaxRank = Annotated[
+    Any, _fitting(parser=whole_or_auto, metavar="N|auto", help="The largest number of factors.")
+]
 Sweeps = Annotated[
     Any,
     _fitting(
         parser=whole_or_auto,
         metavar="N|auto",
-        help="Sweeps of the sampler (GASR, BPMF); auto: until enough.",
+        help="Sweeps of the sampler (GASR, BPMF); auto: until the Monte Carlo error is small.",
     ),
 ]
 Chains = Annotated[
     int, _fitting(metavar="N", min=1, help="Independent chains of the sampler (GASR, BPMF).")
 ]
 Threads = Annotated[
-    int | None, _fitting(metavar="N", min=1, help="Processors to use.", show_default="all")
+    int | None, _fitting(metavar="N", min=1, help="Number of threads.", show_default="all")
 ]
 Checkpoint = Annotated[
     str | None,  # an address such as s3://bucket/run is no path
     _fitting(
         metavar="DIR",
-        help="Keep the run in this folder, or at an address that fsspec can reach, while it goes (GASR, "
-        "BPMF): if it is stopped, the same command takes it up again.",
+        help="Save the run in this folder, or at an address that fsspec can reach (GASR, BPMF): after "
+        "an interruption, the same command resumes it.",
     ),
 ]
 Dask = Annotated[
     str | None,
     _fitting(
         metavar="ADDRESS",
-        help="Fit on a Dask cluster (GASR), by the address of its scheduler such as "
-        "tcp://host:8786. TABLE is then Parquet that all workers can read: a file, a folder, or a "
-        'pattern in quotes such as "ratings/*.parquet".',
+        help="Fit on a Dask cluster (GASR): the address of its scheduler, such as tcp://host:8786. "
+        "TABLE is then Parquet that all workers can read: a file, a folder, or a pattern in quotes "
+        'such as "ratings/*.parquet".',
     ),
 ]
 
-# What is measured.
+# Held-out entries and intervals.
 HoldOut = Annotated[
     float,
     typer.Option(
         metavar="SHARE",
         callback=_share(0.0, 0.9),
-        help="Entries to hide first, to measure the error; 0: none.",
+        help="Share of entries to hold out first, to measure the error; 0: none.",
     ),
 ]
 OptionalHoldOut = Annotated[
@@ -151,34 +155,34 @@ OptionalHoldOut = Annotated[
     typer.Option(
         metavar="SHARE",
         callback=_share(0.001, 0.9),
-        help="Hide this share of the entries, once.",
+        help="Hold out this share of the entries, once.",
         show_default=False,
     ),
 ]
 Hidden = Annotated[
     float,
     typer.Option(
-        metavar="SHARE", callback=_share(0.001, 0.9), help="The share of entries to hide."
+        metavar="SHARE", callback=_share(0.001, 0.9), help="Share of entries to hold out."
     ),
 ]
 _LEVEL: dict[str, Any] = {"metavar": "SHARE", "callback": _share(0.01, 0.999)}
-Level = Annotated[float, typer.Option(**_LEVEL, help="Probability that an interval holds.")]
+Level = Annotated[float, typer.Option(**_LEVEL, help="Probability of the intervals.")]
 OptionalLevel = Annotated[
     float | None,
     typer.Option(
         **_LEVEL,
-        help="Add intervals that hold a new observation with this probability.",
+        help="Add intervals that contain a new observation with this probability.",
         show_default="no intervals",
     ),
 ]
 
-# A model that was kept.
+# A saved model.
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model that `fillrank fit` has kept.")
+    Path, typer.Argument(metavar="MODEL", help="A model that `fillrank fit` has saved.")
 ]
 
-# What comes out.
-AnswersFile = Annotated[
+# Results.
+ResultsFile = Annotated[
     Path | None,
     typer.Option(
         "--output",
@@ -188,6 +192,6 @@ AnswersFile = Annotated[
         show_default="standard output",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="JSON, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and results only.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace earlier results.")]

@@ -1,4 +1,4 @@
-"""Where results go: judged before the long work, and written at once when all is there."""
+"""Output files: checked before the work starts, and moved to their names when all are complete."""
 
 import os
 import shutil
@@ -24,62 +24,62 @@ FILLED, INTERVALS, REPORT, SPECTRUM, TRACE, SUMMARY = RESULTS = (
 
 @contextmanager
 def staged(folder: Path, names: Sequence[str], force: bool) -> Iterator[Path]:
-    """Give a temporary folder inside ``folder`` to write to; its files move out at the end.
+    """Create a temporary folder inside ``folder`` to write to; its files move out at the end.
 
-    Nothing stands under a final name before everything is written. If anything fails, the folder is
-    left as it was, or gone if it was not there.
+    No file gets its final name before everything is written. If anything fails, the folder is left as
+    it was, or removed if it was not there.
 
     Parameters
     ----------
     folder : Path
     names : sequence of str
-        All names that results can have. With ``force``, those from an earlier run that are not
-        written again are removed, for they would contradict the new ones.
+        All names that results can have. With ``force``, files of an earlier run that are not
+        written again are removed, because they would contradict the new ones.
     force : bool
         Whether existing files of these names may be replaced.
 
     Raises
     ------
     OutputError
-        Before anything is done: the folder cannot be written, or has such files already.
+        Before anything is done: the folder is not writable, or has such files already.
     """
-    _check_names(folder, names, force)
-    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    _check_folder(folder, names, force)
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             stage = Path(tempfile.mkdtemp(prefix=".fillrank-", dir=folder))
         try:
             with writing(folder):
-                _try_to_write(stage)
+                _check_writable(stage)
             yield stage
             with writing(folder):
                 _move_out(stage, folder, names)
         finally:
             shutil.rmtree(stage, ignore_errors=True)
     except BaseException:
-        for place in new:
-            with suppress(OSError):  # not empty, or never made
-                place.rmdir()
+        for each in new:
+            with suppress(OSError):  # not empty, or never created
+                each.rmdir()
         raise
 
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Say of errors of the system that it was the results that could not be written."""
+    """Convert errors of the system into errors about the results."""
     try:
         yield
     except OutputError:
         raise
     except OSError as error:
         raise OutputError(
-            f"results cannot be written to {folder}: {error.strerror or error}. "
-            "Name another folder by --output."
+            f"results cannot be written to {folder}: {error.strerror or error}",
+            advice="Choose another folder with --output.",
         ) from error
 
 
 def check_apart(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
-    """Refuse results that would replace what they are made from, whatever links lead there."""
+    """Refuse results that would replace an input file, also through links."""
     read = {path: status for path in inputs if (status := _status(path)) is not None}
     for target in targets:
         found = _status(target)
@@ -87,34 +87,38 @@ def check_apart(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
             if found is not None and os.path.samestat(found, status):
                 name = "standard input" if path == STANDARD else path
                 raise OutputError(
-                    f"{target} would replace {name} itself, which is read. Name another place by "
-                    "--output."
+                    f"{target} would replace the input, {name}",
+                    advice="Choose another path with --output.",
                 )
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """What the system knows of a file, or of the one that standard input comes from."""
+    """The status of a file, or of the file that standard input comes from."""
     try:
         return os.fstat(sys.stdin.fileno()) if path == STANDARD else path.stat()
     except (OSError, ValueError):
         return None
 
 
-def _check_names(folder: Path, names: Sequence[str], force: bool) -> None:
+def _check_folder(folder: Path, names: Sequence[str], force: bool) -> None:
     if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder. Name another folder by --output.")
+        raise OutputError(
+            f"{folder} is a file, not a folder", advice="Choose another folder with --output."
+        )
     existing = [name for name in names if os.path.lexists(folder / name)]
     if existing and not force:
         raise OutputError(
-            f"{folder} already has {', '.join(existing)}. Name another folder by --output, or "
-            "replace these files by --force."
+            f"{folder} already has {', '.join(existing)}",
+            advice="Choose another folder with --output, or replace these files with --force.",
         )
     for name in existing:
         if (folder / name).is_dir():
-            raise OutputError(f"{folder / name} is a folder where a file has to go. Move it away.")
+            raise OutputError(
+                f"{folder / name} is a folder, but a result has this name", advice="Move it away."
+            )
 
 
-def _try_to_write(stage: Path) -> None:
+def _check_writable(stage: Path) -> None:
     probe = stage / "probe"
     probe.write_bytes(b"\0")
     probe.unlink()
@@ -129,27 +133,32 @@ def _move_out(stage: Path, folder: Path, names: Sequence[str]) -> None:
 
 
 def check_file(path: Path, force: bool, inputs: Iterable[Path] = ()) -> None:
-    """Refuse, before the long work, a file that could not be written or must not be replaced."""
+    """Refuse, before the work starts, a file that cannot be written or must not be replaced."""
     check_apart([path], inputs)
     if path.is_dir():
-        raise OutputError(f"{path} is a folder. Name a file in it by --output.")
+        raise OutputError(f"{path} is a folder", advice="Choose a file in it with --output.")
     if os.path.lexists(path) and not force:
         raise OutputError(
-            f"{path} is there already. Name another file by --output, or replace it by --force."
+            f"{path} already exists",
+            advice="Choose another file with --output, or replace it with --force.",
         )
     if not path.parent.is_dir():
         raise OutputError(
-            f"{path.parent} is no folder. Make it first, or name another by --output."
+            f"{path.parent} is not a folder",
+            advice="Create it first, or choose another with --output.",
         )
     if not os.access(path.parent, os.W_OK):
-        raise OutputError(f"{path.parent} cannot be written. Name a file elsewhere by --output.")
+        raise OutputError(
+            f"{path.parent} is not writable", advice="Choose a file elsewhere with --output."
+        )
 
 
-def check_room(folder: Path, n_bytes: int) -> None:
-    """Refuse results for which the disk has no room."""
+def check_disk_space(folder: Path, n_bytes: int) -> None:
+    """Refuse results that do not fit on the disk."""
     free = shutil.disk_usage(folder).free
     if n_bytes > free:
         raise OutputError(
-            f"the results need about {format_bytes(n_bytes)}, but {folder} has room for "
-            f"{format_bytes(free)}. Name a folder on another disk by --output."
+            f"the results need about {format_bytes(n_bytes)}, but only {format_bytes(free)} are free "
+            f"in {folder}",
+            advice="Choose a folder on another disk with --output.",
         )

@@ -1,77 +1,86 @@
-"""``fillrank predict``: ask a model for cells."""
+"""``fillrank predict``: predict cells with a model."""
 
+from __future__ import annotations
+
+import csv
 import math
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
+import narwhals as nw
 import typer
 
-from fillrank.cli import answers, models
-from fillrank.cli import options as given
+from fillrank.cli import models, options
 from fillrank.cli.messages import show_files
-from fillrank.cli.pairs import Pairs, read_pairs
+from fillrank.cli.models import Labels
+from fillrank.cli.results import check_target, write_cells
 from fillrank.cli.source import STANDARD
-from fillrank.errors import InputError
+from fillrank.errors import FileLocation, InputError, ReadError
+from fillrank.io.files import decode
+from fillrank.io.parquet import read_parquet
+from fillrank.io.text import DELIMITERS, parse_number, split_lines
 from fillrank.table.frames import to_long
+from fillrank.table.labels import as_text
+from fillrank.table.layout import long_fields
+from fillrank.table.observations import Observations
 
-_AT_ONCE = 2**18
+_BLOCK = 2**18  # cells that are predicted together
 
 
 def predict(
-    model: given.Model,
+    model: options.Model,
     pairs: Annotated[
         Path | None,
         typer.Argument(
             metavar="[PAIRS]",
-            help="A .csv or .parquet file with a line for each cell to predict: a field with its row, "
-            "and one with its column. `-`, or nothing, reads standard input.",
+            help="A .csv or .parquet file with a line for each cell to predict: its row label and its "
+            "column label. `-`, or no file, reads standard input.",
             show_default=False,
         ),
     ] = None,
     missing: Annotated[
-        bool, typer.Option("--missing", help="All cells that were missing, instead of pairs.")
+        bool, typer.Option("--missing", help="Predict all missing cells, instead of pairs.")
     ] = False,
-    level: given.OptionalLevel = None,
+    level: options.OptionalLevel = None,
     unknown: Annotated[
         Literal["error", "prior"],
         typer.Option(
-            help="Names that the model does not know: an error, or predicted as rows and columns of "
-            "which nothing is known."
+            help="Labels that the model does not know: an error, or predict them as rows and columns "
+            "without entries."
         ),
     ] = "error",
     row: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The field of PAIRS with the row names.")
+        str | None, typer.Option(metavar="NAME", help="The column of PAIRS with the row labels.")
     ] = None,
     column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="... the field with the column names.")
+        str | None, typer.Option(metavar="NAME", help="... the column with the column labels.")
     ] = None,
-    output: given.AnswersFile = None,
-    as_json: given.Json = False,
-    threads: given.Threads = None,
-    quiet: given.Quiet = False,
-    force: given.Force = False,
+    output: options.ResultsFile = None,
+    as_json: options.Json = False,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
+    force: options.Force = False,
 ) -> None:
-    """Predict cells by the names of their row and column.
+    """Predict cells by their row and column labels.
 
-    Answers are a line for each cell, in the order of the pairs: row, column, value and, with --level,
-    lower and upper. A terminal shows them as a table, a pipe gets CSV.
+    Results have a line for each cell, in the order of the pairs: row, column, value and, with --level,
+    lower and upper. A terminal shows them as a table; a pipe gets CSV.
 
     Examples:
 
     - echo "Ana,tea" | fillrank predict ratings.fillrank
-    - fillrank predict ratings.fillrank asked.csv --level 0.9 -o answers.csv
+    - fillrank predict ratings.fillrank pairs.csv --level 0.9 -o predictions.csv
     - fillrank predict ratings.fillrank --missing -o all.parquet
     """
     if missing and pairs is not None:
-        raise InputError(
-            f"--missing asks for all missing cells, and {pairs} for some. Leave out one."
-        )
+        raise InputError(f"use --missing or the pairs in {pairs}, not both.")
     if not missing and pairs is None and sys.stdin.isatty():
-        raise InputError("name a file of pairs, pipe them in, or ask for all cells by --missing.")
-    asked_in = STANDARD if pairs is None else pairs
-    where = answers.target(output, as_json, force, [model] if missing else [model, asked_in])
+        raise InputError("give a file of pairs, pipe them in, or predict all cells with --missing.")
+    file = STANDARD if pairs is None else pairs
+    target = check_target(output, as_json, force, [model] if missing else [model, file])
     loaded = models.load(model, threads, quiet)
     data = loaded.observations_
     if missing:
@@ -82,22 +91,189 @@ def predict(
             )
         tables = loaded.predict_missing(level)
     else:
-        asked = read_pairs(asked_in, data, row, column)
+        requested = read_pairs(file, data, row, column)
         if unknown == "error":
-            loaded.check_known(asked.rows, asked.columns)  # of all pairs, before the first answer
-        tables = _answers(loaded, asked, level, unknown)
-    answers.write(tables, where, data.values)
-    if where.is_file:
-        show_files([where.path])
+            loaded.check_known(*requested)  # all pairs, before the first result
+        tables = _predict(loaded, requested, level, unknown)
+    write_cells(tables, target, data.values)
+    if target.is_file:
+        show_files([target.path])
 
 
-def _answers(
-    model: Any, asked: Pairs, level: float | None, unknown: Literal["error", "prior"]
+class Pairs(NamedTuple):
+    """Row labels and column labels, of the same number."""
+
+    rows: list[Any]
+    columns: list[Any]
+
+
+def _predict(
+    model: Any, pairs: Pairs, level: float | None, unknown: Literal["error", "prior"]
 ) -> Iterator[Any]:
-    for start in range(0, len(asked.rows), _AT_ONCE):
-        rows, columns = (names[start : start + _AT_ONCE] for names in asked)
+    for start in range(0, len(pairs.rows), _BLOCK):
+        rows, columns = (labels[start : start + _BLOCK] for labels in pairs)
         fields = {"value": model.predict(rows, columns, unknown=unknown)}
         if level is not None:
             low, high = model.predict_interval(rows, columns, level, unknown=unknown)
             fields |= {"lower": low, "upper": high}
         yield to_long(model.observations_, rows, columns, fields)
+
+
+class _Fields(NamedTuple):
+    """The positions of the two labels in a line, and whether the first line is a header."""
+
+    row: int
+    column: int
+    has_header: bool
+
+
+_ROW_FIRST = _Fields(0, 1, False)
+_COLUMN_FIRST = _Fields(1, 0, False)
+
+
+def read_pairs(path: Path, data: Observations, row: str | None, column: str | None) -> Pairs:
+    """Read pairs of row and column labels.
+
+    They are in the two columns given; or in those that the fitted table had; or in two that are named
+    like row and column. Without a header they are the first two. A first line with a label that the
+    model knows is not a header.
+    """
+    name = "standard input" if path == STANDARD else str(path)
+    reader = _PairReader(data, row, column)
+    if path.suffix.lower() == ".parquet":
+        return reader.read_frame(read_parquet(path), name)
+    content = sys.stdin.buffer.read() if path == STANDARD else path.read_bytes()
+    return reader.read_text(decode(content, name), name)
+
+
+class _PairReader:
+    """Finds the labels of a model in the columns of a file."""
+
+    def __init__(self, data: Observations, row: str | None, column: str | None):
+        if (row is None) != (column is None):
+            raise InputError("--row and --column go together: use both, or none.")
+        self._rows, self._columns = Labels(data.row_labels), Labels(data.column_labels)
+        origin = data.origin
+        self._given = None if row is None or column is None else (row, column)
+        self._names = [("row", "column")]
+        if origin.layout == "long" and origin.row_field is not None:
+            self._names.insert(0, (str(origin.row_field), str(origin.column_field)))
+
+    def read_text(self, text: str, source: str) -> Pairs:
+        """Read CSV with any delimiter."""
+        if not text.strip():
+            raise ReadError("the file is empty; it must have a line for each pair", place=source)
+        delimiter, found = self._find_delimiter(text, source)
+        rows, columns = [], []
+        for line, fields in _lines(text, delimiter, source):
+            if len(fields) <= max(found.row, found.column):
+                raise ReadError(
+                    f"{len(fields)} fields, but the labels are in fields {found.row + 1} and "
+                    f"{found.column + 1}",
+                    place=FileLocation(source, line),
+                )
+            rows.append(fields[found.row])
+            columns.append(fields[found.column])
+        return self._pairs(rows[found.has_header :], columns[found.has_header :], source)
+
+    def read_frame(self, table: Any, source: str) -> Pairs:
+        """Read a data frame."""
+        frame = nw.from_native(table, eager_only=True)
+        if (found := self._find_by_header(frame.columns)) is None:
+            raise self._no_fields(frame.columns, source)
+        rows, columns = (
+            [as_text(label) for label in frame[frame.columns[k]].to_list()] for k in found[:2]
+        )
+        return self._pairs(rows, columns, source)
+
+    def _pairs(self, rows: list[str], columns: list[str], source: str) -> Pairs:
+        if not rows:
+            raise ReadError("the file has a header, but no pairs below it", place=source)
+        return Pairs(self._rows.find(rows), self._columns.find(columns))
+
+    def _find_delimiter(self, text: str, source: str) -> tuple[str, _Fields]:
+        """The delimiter with which the labels are found in the first line, and their positions."""
+        widest: list[str] = []
+        for delimiter in DELIMITERS:
+            first = next((fields for _, fields in _lines(text, delimiter, source)), [])
+            if (found := self._find_fields(first)) is not None:
+                return delimiter, found
+            widest = max(widest, first, key=len)
+        raise self._no_fields(widest, source)
+
+    def _find_fields(self, first: list[str]) -> _Fields | None:
+        """Find the labels in the first line. Labels that the model knows are not a header."""
+        if self._given is not None:
+            return _find_names(first, [self._given])
+        n_known, fields = self._find_labels(first)
+        if n_known == 2:
+            return fields
+        if (header := _find_names(first, self._names)) is not None:
+            return header
+        if n_known:
+            return fields
+        if (header := _find_usual_names(first)) is None:
+            return None
+        # "user 1" and "film 3" are more likely the labels of a cell than names of columns.
+        has_digits = re.search("[0-9]", first[header.row] + first[header.column])
+        return _ROW_FIRST if has_digits else header
+
+    def _find_labels(self, fields: list[str]) -> tuple[int, _Fields]:
+        """How many of the first two fields are labels of the model, and which is that of the row.
+
+        The row comes first. The other order is taken only if nothing fits that one, and not where
+        labels are numbers: 7 is a label of rows and columns alike, so it shows no order.
+        """
+        if len(fields) < 2:
+            return 0, _ROW_FIRST
+        first, second = fields[:2]
+        n_known = (first in self._rows) + (second in self._columns)
+        if n_known or any(map(_is_number, (first, second))):
+            return n_known, _ROW_FIRST
+        return (second in self._rows) + (first in self._columns), _COLUMN_FIRST
+
+    def _find_by_header(self, fields: list[str]) -> _Fields | None:
+        if self._given is not None:
+            return _find_names(fields, [self._given])
+        return _find_names(fields, self._names) or _find_usual_names(fields)
+
+    def _no_fields(self, fields: list[str], source: str) -> ReadError:
+        row, column = self._given or self._names[0]
+        shown = ", ".join(map(repr, fields[:20]))
+        return ReadError(
+            f"the file must have the columns {row!r} and {column!r}, or pairs of labels from the first "
+            f"line; its first line is {shown}",
+            place=source,
+            advice="Name the columns with --row and --column.",
+        )
+
+
+def _is_number(text: str) -> bool:
+    return parse_number(text, ",") is not None
+
+
+def _find_names(fields: list[str], wanted: Sequence[tuple[str, str]]) -> _Fields | None:
+    """Find the columns with exactly these names."""
+    for row, column in wanted:
+        if row in fields and column in fields:
+            return _Fields(fields.index(row), fields.index(column), True)
+    return None
+
+
+def _find_usual_names(fields: list[str]) -> _Fields | None:
+    """Find the columns that are named like row and column, with or without one for the value."""
+    found = long_fields(fields) or long_fields([*fields, "value"])
+    if found is None:
+        return None
+    return _Fields(fields.index(found.row), fields.index(found.column), True)
+
+
+def _lines(text: str, delimiter: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    reader = split_lines(text, delimiter)
+    try:
+        for fields in reader:
+            stripped = [field.strip() for field in fields]
+            if any(stripped):
+                yield reader.line_num, stripped
+    except csv.Error as error:
+        raise ReadError(str(error), place=FileLocation(source, reader.line_num)) from error

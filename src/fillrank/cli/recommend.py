@@ -4,67 +4,66 @@ from typing import Annotated, Literal
 
 import typer
 
-from fillrank.cli import answers, models
-from fillrank.cli import options as given
+from fillrank.cli import models, options
 from fillrank.cli.messages import show_files
+from fillrank.cli.models import Labels
+from fillrank.cli.results import check_target, write_cells
 from fillrank.errors import InputError
 
 By = Literal["mean", "cautious", "curious"]
 
 
 def recommend(
-    model: given.Model,
+    model: options.Model,
     rows: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ROW]...", help="Names of rows.", show_default=False),
+        typer.Argument(metavar="[ROW]...", help="Row labels.", show_default=False),
     ] = None,
-    everyone: Annotated[bool, typer.Option("--all", help="For all rows.")] = False,
+    all_rows: Annotated[bool, typer.Option("--all", help="For all rows.")] = False,
     n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many for each row.")] = 10,
     by: Annotated[
         By,
         typer.Option(
-            help="mean: the highest expected value. cautious: what will hardly disappoint. curious: by "
-            "chance, so that columns are tried about which little is known.",
+            help="mean: the largest expected value. cautious: the largest low quantile. curious: the "
+            "largest value of a random draw, so that columns with uncertain predictions are tried.",
         ),
     ] = "mean",
     with_seen: Annotated[
-        bool, typer.Option("--with-seen", help="Also what a row has a value for already.")
+        bool, typer.Option("--with-seen", help="Include columns in which the row has a value.")
     ] = False,
-    output: given.AnswersFile = None,
-    as_json: given.Json = False,
-    seed: given.Seed = 0,
-    threads: given.Threads = None,
-    quiet: given.Quiet = False,
-    force: given.Force = False,
+    output: options.ResultsFile = None,
+    as_json: options.Json = False,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
+    force: options.Force = False,
 ) -> None:
     """Recommend columns for rows, the best first.
 
-    What a row has a value for already is left out. The value shown is what the order is by: the mean,
-    a low quantile, or a draw by chance.
+    Columns in which the row has a value are left out. The value shown is the one that determines the
+    order: the mean, a low quantile, or a random draw.
 
     Examples:
 
     - fillrank recommend ratings.fillrank Ana "Ben Okri" -n 5
     - fillrank recommend ratings.fillrank --all --by cautious -o best.csv
     """
-    if everyone == bool(rows):
-        raise InputError(
-            "name one row or more, or ask for all by --all; not both, and not neither."
-        )
-    where = answers.target(output, as_json, force, [model])
+    if all_rows == bool(rows):
+        raise InputError("give one or more rows, or --all for all rows, but not both.")
+    target = check_target(output, as_json, force, [model])
     loaded = models.load(model, threads, quiet)
     data = loaded.observations_
     if not with_seen:
         models.check_entries(
-            loaded, model, "leaving out what was seen", "; or add --with-seen to leave out nothing"
+            loaded, model, "leaving out columns with a value", "; or include them with --with-seen"
         )
     found = loaded.recommend(
-        None if everyone else models.row_names(data).of(rows or []),
+        None if all_rows else Labels(data.row_labels).find(rows or []),
         n,
         by,
         leave_out=None if with_seen else "seen",
         random_state=seed,
     )
-    answers.write([found], where, data.values)
-    if where.is_file:
-        show_files([where.path])
+    write_cells([found], target, data.values)
+    if target.is_file:
+        show_files([target.path])

@@ -1,15 +1,14 @@
-"""``fillrank report``: a page of pictures about a table or a model."""
+"""``fillrank report``: an HTML page about a table or a model."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fillrank.cli import job, methods, models, output, source, summary
-from fillrank.cli import options as given
-from fillrank.cli.job import Job
-from fillrank.cli.messages import escape, show_files
-from fillrank.cli.methods import Settings
+from fillrank.cli import complete, models, options, output, source, summary
+from fillrank.cli.complete import Job
+from fillrank.cli.messages import report_note, show_files
+from fillrank.cli.models import Settings
 from fillrank.cli.source import Source
 from fillrank.estimators.convergence import convergence_of
 
@@ -19,34 +18,34 @@ def report(
         Path,
         typer.Argument(
             metavar="TABLE|MODEL",
-            help="A table, as for `complete`; or a model that `fillrank fit` has kept.",
+            help="A table, as for `complete`; or a model that `fillrank fit` has saved.",
         ),
     ],
-    file: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page.")] = Path(
-        "report.html"
-    ),
-    method: given.Method = "GASR",
-    hold_out: given.HoldOut = 0.1,
-    row: given.Row = None,
-    column: given.Column = None,
-    value: given.Value = None,
-    layout: given.Layout = "auto",
-    duplicates: given.Duplicates = "error",
-    format: given.Format = None,
-    skip: given.Skip = 0,
-    encoding: given.Encoding = None,
-    seed: given.Seed = 0,
-    max_rank: given.MaxRank = "auto",
-    sweeps: given.Sweeps = "auto",
-    chains: given.Chains = 2,
-    threads: given.Threads = None,
-    quiet: given.Quiet = False,
-    force: given.Force = False,
+    file: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.")
+    ] = Path("report.html"),
+    method: options.Method = "GASR",
+    hold_out: options.HoldOut = 0.1,
+    row: options.Row = None,
+    column: options.Column = None,
+    value: options.Value = None,
+    layout: options.Layout = "auto",
+    duplicates: options.Duplicates = "error",
+    format: options.Format = None,
+    skip: options.Skip = 0,
+    encoding: options.Encoding = None,
+    seed: options.Seed = 0,
+    max_rank: options.MaxRank = "auto",
+    sweeps: options.Sweeps = "auto",
+    chains: options.Chains = 2,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
+    force: options.Force = False,
 ) -> None:
-    """Write a report as one HTML file that needs nothing else: pictures first, then settings.
+    """Write a report as a single HTML file: plots first, then settings.
 
-    Of a table, a share of the entries is hidden first and predicted, as `complete` does, and the report
-    shows how well that went. Of a model, it shows what the model has found.
+    For a table, a share of the entries is held out and predicted first, as in `complete`, and the report
+    shows how well they are predicted. For a model, it shows the model.
 
     Examples:
 
@@ -55,21 +54,21 @@ def report(
     """
     output.check_file(file, force, [table])
     if not source.is_table(table) and format is None:
-        from fillrank.report.html import write_report as write
+        from fillrank.report.html import write_report
 
         model = models.load(table, threads, quiet)
-        write(model, file, title=table.stem)
+        write_report(model, file, title=table.stem)
     else:
         origin = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
         settings = Settings(method, max_rank, sweeps, chains, threads, seed)
-        _of_table(Job(origin, file, settings, hold_out=hold_out, quiet=quiet))
+        _report_table(Job(origin, file, settings, hold_out=hold_out, quiet=quiet))
     show_files([file])
 
 
-def _of_table(asked: Job) -> None:
-    methods.check(asked.settings)
-    data = source.read(asked.source, asked.quiet, to_fill=False)
-    measured, model = job.fit(asked, data)
-    if convergence_of(model).converged is False:
-        asked.say(f"[bold yellow]Note:[/] converged: {escape(summary.verdict(model))}")
-    job.write_report(asked, model, measured, asked.output)
+def _report_table(job: Job) -> None:
+    models.check(job.settings)
+    data = source.read(job.source, job.quiet, to_fill=False)
+    evaluation, model = complete.fit(job, data)
+    if not job.quiet and convergence_of(model).converged is False:
+        report_note(f"converged: {summary.describe_convergence(model)}")
+    complete.write_report(job, model, evaluation, job.output)

@@ -1,9 +1,10 @@
-"""Ctrl-C and SIGTERM: both end a verb in the same way.
+"""Signals and exit codes.
 
-While modules are loaded nothing has been written, and the process can end at once. While a verb runs, a
-signal raises KeyboardInterrupt, so that unfinished files are removed. It waits for the end of an import:
-packages with compiled parts turn the exception into an ImportError, or lose it. Where Python itself has
-to drop the exception, as in a callback of the compiler, it is raised again a little later.
+Ctrl-C and SIGTERM end a verb in the same way. While the command is imported nothing has been written,
+and the process ends immediately (see `start`). While a verb runs, a signal raises KeyboardInterrupt, so
+that unfinished files are removed. During an import the signal is sent again later: packages with
+compiled parts turn the exception into an ImportError, or lose it. Where Python has to drop the
+exception, as in a callback of the compiler, the signal is sent again as well.
 """
 
 import _thread
@@ -14,18 +15,20 @@ import time
 from types import FrameType
 from typing import Any
 
-from fillrank.cli.exits import TERMINATED
-
+FAILED = 2
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+TERMINATED = 143  # 128 + SIGTERM
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_PAUSE = 0.02  # seconds until a signal that came at a bad moment is sent again
+_PAUSE = 0.02  # seconds until a signal is sent again
 
 
 def _handle(number: int, handler: Any) -> Any:
-    """Set a handler and return the one before it; what the parent process ignores stays ignored."""
-    before = signal.getsignal(number)
-    if before is not signal.SIG_IGN:
+    """Set a handler and return the previous one; signals that the parent ignores stay ignored."""
+    previous = signal.getsignal(number)
+    if previous is not signal.SIG_IGN:
         signal.signal(number, handler)
-    return before
+    return previous
 
 
 class Interruptible:
@@ -35,20 +38,20 @@ class Interruptible:
         self.received: set[int] = set()
 
     def __enter__(self) -> "Interruptible":
-        self._outside = sys._getframe(1)
+        self._outer_frame = sys._getframe(1)
         self._hook, sys.unraisablehook = sys.unraisablehook, self._dropped
-        self._before: dict[int, Any] = {}
+        self._previous: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():  # others cannot set handlers
-            self._before = {number: _handle(number, self._interrupt) for number in SIGNALS}
+            self._previous = {number: _handle(number, self._interrupt) for number in SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.unraisablehook = self._hook
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
 
     def exit_code(self, code: int) -> int:
-        """The code to end with in place of this one: programs that send SIGTERM look for its own."""
+        """The exit code in place of ``code``: programs that send SIGTERM expect its own."""
         return TERMINATED if signal.SIGTERM in self.received else code
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -59,14 +62,14 @@ class Interruptible:
             raise KeyboardInterrupt
 
     def _dropped(self, unraisable: Any) -> None:
-        """Called with exceptions that nobody can catch."""
+        """Handle exceptions that cannot be caught."""
         if self.received and issubclass(unraisable.exc_type, KeyboardInterrupt):
             _send_later(max(self.received))
         else:
             self._hook(unraisable)
 
     def _is_importing(self, frame: FrameType | None) -> bool:
-        while frame is not None and frame is not self._outside:
+        while frame is not None and frame is not self._outer_frame:
             if frame.f_code.co_filename.startswith("<frozen importlib."):
                 return True
             frame = frame.f_back

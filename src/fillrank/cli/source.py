@@ -1,38 +1,37 @@
-"""The table that a verb works on: where it is, how to read it, and what was read."""
+"""The table that a verb reads: where it is, how to read it, and what was read."""
 
 from __future__ import annotations
 
 import io
 import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import fillrank as fr
-from fillrank.cli.messages import escape, say
+from fillrank.cli.messages import escape, report, report_note
 from fillrank.cli.options import FormatName
 from fillrank.errors import FileLocation, FillrankError, InputError, ReadError
 from fillrank.io.files import read_bytes
-from fillrank.io.read import TEXT_ENDINGS
+from fillrank.io.read import ENDINGS, TEXT_ENDINGS
 from fillrank.runtime.memory import format_bytes
 from fillrank.table.labels import format_label
 from fillrank.table.layout import Layout
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
 
-_LONGEST = 40
-_LARGE = 20_000_000  # bytes that take some seconds to read
-_NEAR_THE_TOP = 5
-STANDARD = Path("-")  # standard input, or output
-ENDINGS = (*TEXT_ENDINGS, ".parquet", ".mtx", ".mm", ".npy", ".npz", ".gz")
+STANDARD = Path("-")  # standard input or output
+_LONGEST_LABEL = 40
+_LARGE_FILE = 20_000_000  # bytes that take some seconds to read
+_LAST_TITLE_LINE = 5  # an error in one of the first lines may be about a title
+_ENCODING_ADVICE = "Or set its encoding, such as --encoding latin-1 or --encoding utf-16."
+_TITLE_ADVICE = "If the first lines are a title or a comment, skip them with --skip N."
 
 
 class Source(NamedTuple):
-    """A table and how it is to be understood; the options of the verbs explain the fields."""
+    """A table and how to read it; the options of the verbs explain the fields."""
 
     table: Path
     row: str | None = None
@@ -46,13 +45,13 @@ class Source(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the file can be read as it is."""
-        is_named = self.table != STANDARD and self.format is None
-        return is_named and not self.skip and self.encoding is None
+        """Whether the library can read the path without further options."""
+        has_path = self.table != STANDARD and self.format is None
+        return has_path and not self.skip and self.encoding is None
 
     @property
     def ending(self) -> str:
-        """What kind of file it is, without .gz if it is text.
+        """The kind of the file, without .gz.
 
         Examples
         --------
@@ -64,21 +63,21 @@ class Source(NamedTuple):
         if self.table == STANDARD:
             return ".csv"
         path = self.table
-        return (Path(path.stem) if path.suffix.lower() == ".gz" else path).suffix.lower()
+        return (Path(path.stem) if _is_gzip(path) else path).suffix.lower()
 
     @property
     def is_text(self) -> bool:
-        """Whether the file is one of lines."""
+        """Whether the file is a text file."""
         return self.ending in TEXT_ENDINGS
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """The name of the table in messages."""
         return "standard input" if self.table == STANDARD else str(self.table)
 
     @property
     def stem(self) -> str:
-        """What to name files after.
+        """The first part of the names of result files.
 
         Examples
         --------
@@ -87,99 +86,106 @@ class Source(NamedTuple):
         """
         if self.table == STANDARD:
             return "stdin"
-        table = self.table.with_suffix("") if self.table.suffix.lower() == ".gz" else self.table
-        return table.stem
+        return (self.table.with_suffix("") if _is_gzip(self.table) else self.table).stem
+
+
+def _is_gzip(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
 
 
 def is_table(path: Path) -> bool:
     """Whether a path is that of a table, by its ending, rather than that of a model."""
-    return path == STANDARD or path.suffix.lower() in ENDINGS
+    return path == STANDARD or path.suffix.lower() in (*ENDINGS, ".gz")
 
 
 def read(source: Source, quiet: bool = False, to_fill: bool = True) -> Observations:
-    """Read the table and say what it is.
+    """Read the table and report what was read.
 
     Parameters
     ----------
     source : Source
     quiet : bool
     to_fill : bool
-        Whether there must be something to fill in.
+        Whether the table must have missing values.
     """
-    if not quiet and (n_bytes := _size(source)) > _LARGE:
-        say(f"Reading {escape(source.name)}, {format_bytes(n_bytes)}.")
-    with _explained(source):
-        data = fr.read(
-            _input(source),
-            row=source.row,
-            column=source.column,
-            value=source.value,
-            layout=source.layout,
-            duplicates=source.duplicates,
-            format=None if source.is_plain else source.ending.removeprefix("."),
-            name=source.name,
-        )
+    if not quiet and (n_bytes := _size(source)) > _LARGE_FILE:
+        report(f"Reading {escape(source.name)}, {format_bytes(n_bytes)}.")
+    try:
+        data = _read(source)
+    except FillrankError as error:
+        raise error.with_advice(*_advice(error, source)) from error
+    hint = _long_hint(data)
     if to_fill and data.n_entries == math.prod(data.shape):
         raise InputError(
-            f"{source.name} has no missing cell: there is nothing to fill in. A missing value is an "
-            "empty cell or NA. If a number such as 0 or -1 stands for it, clear those cells first."
-            f"{f' But {hint}' if (hint := _long_hint(data)) else ''}"
+            "no value is missing: there is nothing to fill in",
+            place=source.name,
+            advice=[
+                "A missing value is an empty cell or NA.",
+                "If a number such as 0 or -1 stands for it, clear those cells first.",
+                *([f"But {hint}"] if hint else []),
+            ],
         )
     if not quiet:
-        say(f"Read {escape(source.name)}: {escape(of_table(data))}")
-        for note in filter(None, (_note_on_names(data), _long_hint(data))):
-            say(f"[bold yellow]Note:[/] {escape(note)}")
+        report(f"Read {escape(source.name)}: {escape(describe_table(data))}")
+        for note in filter(None, (_label_note(data), hint)):
+            report_note(note)
     return data
 
 
-def _input(source: Source) -> Any:
-    """The path of the table; or an open file, if it has none or must be converted to UTF-8."""
-    is_piped = source.table == STANDARD
-    table: Any = sys.stdin.buffer if is_piped else source.table
-    if not source.skip and source.encoding is None:
-        return table
+def _read(source: Source) -> Observations:
+    options: dict[str, Any] = {
+        "row": source.row,
+        "column": source.column,
+        "value": source.value,
+        "layout": source.layout,
+        "duplicates": source.duplicates,
+    }
+    if source.is_plain:
+        return fr.read(source.table, **options)
+    if source.skip or source.encoding is not None:
+        file: Any = _convert_text(source)
+    else:
+        file = sys.stdin.buffer if source.table == STANDARD else source.table
+    return fr.read(file, **options, format=source.ending[1:], name=source.name)
+
+
+def _convert_text(source: Source) -> io.BytesIO:
+    """The file in UTF-8; skipped lines become blank, so that the others have the same numbers."""
     if not source.is_text:
         raise InputError(f"--skip and --encoding are for text files, not for {source.ending}.")
-    is_gzip = not is_piped and source.table.suffix.lower() == ".gz"
-    content = read_bytes(table, source.name, is_gzip=is_gzip)
+    is_piped = source.table == STANDARD
+    file = sys.stdin.buffer if is_piped else source.table
+    content = read_bytes(file, source.name, is_gzip=not is_piped and _is_gzip(source.table))
     try:
         if source.encoding is not None:
             content = content.decode(source.encoding).encode()
     except LookupError as error:
         raise InputError(
-            f"{source.encoding!r} is no encoding that is known. Often it is latin-1, cp1252 or utf-16."
+            f"the encoding {source.encoding!r} is unknown",
+            advice="Common encodings are latin-1, cp1252 and utf-16.",
         ) from error
     except UnicodeError as error:
-        raise ReadError(f"{source.name} is not {source.encoding} text: {error}.") from error
-    # Skipped lines become blank, so that the others have the same numbers in messages.
+        raise ReadError(f"not {source.encoding} text ({error})", place=source.name) from error
     rest = content.split(b"\n", source.skip)[source.skip :]
     return io.BytesIO(b"\n" * source.skip + b"".join(rest))
 
 
-@contextmanager
-def _explained(source: Source) -> Iterator[None]:
-    """Add which options may help."""
-    try:
-        yield
-    except FillrankError as error:
-        raise error.with_advice(*_advice(error, source)) from error
-
-
-def _advice(error: FillrankError, source: Source) -> Iterator[str]:
-    if error.kind == "encoding":
-        yield "Or name its encoding, such as --encoding latin-1 or --encoding utf-16."
-        return
+def _advice(error: FillrankError, source: Source) -> list[str]:
+    """Advice about options of the command line that the library does not have."""
+    if error.kind == "encoding" and source.encoding is None:
+        return [_ENCODING_ADVICE]
     line = error.place.line if isinstance(error.place, FileLocation) else None
-    if source.is_text and line is not None and line <= _NEAR_THE_TOP and not source.skip:
-        yield "If the first lines are a title or a comment, leave them out by --skip N."
+    if source.is_text and line is not None and line <= _LAST_TITLE_LINE and not source.skip:
+        return [_TITLE_ADVICE]
+    return []
 
 
 def _size(source: Source) -> int:
     return source.table.stat().st_size if source.table.is_file() else 0
 
 
-def _note_on_names(data: Observations) -> str:
-    """Ask whether a column of a wide table is one of names, if it looks so; else say nothing."""
+def _label_note(data: Observations) -> str:
+    """A note if the first column of a wide table looks like row labels; else empty."""
     n_rows = data.shape[0]
     if data.origin.layout != "wide" or data.origin.row_field or data.row_labels.dtype.kind != "i":
         return ""
@@ -189,13 +195,13 @@ def _note_on_names(data: Observations) -> str:
         return ""
     name = data.column_labels[0]
     return (
-        f"the column {name!r} has another whole number in every row. If these are the rows' names, call "
-        "it 'id' in the header."
+        f"the column {name!r} has a different whole number in every row. If these are the row labels, "
+        "name it 'id' in the header."
     )
 
 
 def _long_hint(data: Observations) -> str:
-    """Point out a wide table of three columns that may be a long one; empty if it does not look so.
+    """A note about a wide table of three columns that may be a long one; else empty.
 
     The first two columns have whole numbers in every row, some more than once, and no pair twice.
     """
@@ -210,31 +216,32 @@ def _long_hint(data: Observations) -> str:
     if n_labels == n_rows or n_pairs < n_rows:
         return ""
     return (
-        "the first two columns look like labels: whole numbers of which no pair comes twice. If the "
-        "table is long, with a line for each entry, add --layout long."
+        "the first two columns look like labels: whole numbers without duplicate pairs. If the table is "
+        "long, with a line for each entry, add --layout long."
     )
 
 
-def of_table(data: Observations) -> str:
-    """Say what was read, and how it was understood."""
+def describe_table(data: Observations) -> str:
+    """Describe what was read, and how it was interpreted."""
     n_rows, n_columns = data.shape
-    low, high = ends(data)
+    low, high = value_limits(data)
     text = (
         f"{n_rows:,} rows x {n_columns:,} columns, {data.n_entries:,} entries "
-        f"({100 * data.density:.3g}% of the cells), values {low:g} to {high:g}; {_layout(data)}."
+        f"({100 * data.density:.3g}% of the cells), values {low:g} to {high:g}; "
+        f"{_describe_layout(data)}."
     )
     if (scale := data.value_range()) is not None:
-        text += f" The values are taken for ratings from {scale[0]:g} to {scale[1]:g}."
+        text += f" The values are taken as ratings from {scale[0]:g} to {scale[1]:g}."
     return text
 
 
-def ends(data: Observations) -> tuple[float, float]:
+def value_limits(data: Observations) -> tuple[float, float]:
     """The smallest and the largest value."""
-    # Adding 0 turns -0 into 0, which is what a reader expects to see.
+    # Adding 0 turns -0 into 0.
     return float(data.values.min()) + 0.0, float(data.values.max()) + 0.0
 
 
-def _layout(data: Observations) -> str:
+def _describe_layout(data: Observations) -> str:
     origin = data.origin
     if origin.layout == "long":
         if origin.row_field is None:
@@ -242,7 +249,7 @@ def _layout(data: Observations) -> str:
         row, column, value = map(repr, origin[2:5])
         return f"a long table, with rows from {row}, columns from {column}, values from {value}"
     if origin.layout == "wide":
-        row, column = _cut(data.row_labels[0]), _cut(data.column_labels[0])
+        row, column = _shorten(data.row_labels[0]), _shorten(data.column_labels[0])
         return (
             "a wide table, with a cell for each entry; its first row is "
             f"{row}, its first column {column}"
@@ -250,7 +257,6 @@ def _layout(data: Observations) -> str:
     return {"matrix": "a matrix", "sparse": "a sparse matrix"}.get(origin.layout, "triplets")
 
 
-def _cut(name: Any) -> str:
-    """A name as a user would write it, cut if it is long."""
-    text = format_label(name)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+def _shorten(label: Any) -> str:
+    text = format_label(label)
+    return text if len(text) <= _LONGEST_LABEL else f"{text[:_LONGEST_LABEL]}..."

@@ -1,7 +1,7 @@
-"""The entry point of the command ``fillrank``: a signal ends it quietly even while it is loaded.
+"""The entry point of the command ``fillrank``: signals end it quietly even while it is imported.
 
 Until the handlers are set, Ctrl-C prints a traceback. So nothing is imported here but what Python has
-loaded already: `signal` would bring enum along, which takes longer than all the rest.
+loaded already: `signal` would import enum, which takes longer than all the rest.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -9,19 +9,19 @@ import os
 
 
 def main() -> None:
-    """Load the verbs, and run the one that was asked for."""
-    end_at_once()
+    """Import the verbs, and run the requested one."""
+    exit_on_signals()
     from fillrank.cli.main import app
 
     app()
 
 
-def end_at_once() -> None:
-    """From here on, have a signal end the process without a word."""
+def exit_on_signals() -> None:
+    """Let signals end the process immediately, without a message."""
     for number in (_signal.SIGINT, _signal.SIGTERM):
         if _signal.getsignal(number) != _signal.SIG_IGN:  # what the parent ignores stays ignored
-            _signal.signal(number, _end)
+            _signal.signal(number, _exit)
 
 
-def _end(number: int, frame: object) -> None:
+def _exit(number: int, frame: object) -> None:
     os._exit(128 + number)

@@ -1,8 +1,7 @@
-"""What came out, in words for the terminal and as JSON for programs."""
+"""Summaries of results: for the terminal, and summary.json."""
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 from importlib.metadata import version
@@ -12,23 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fillrank import __version__
-from fillrank.cli.messages import Lines
-from fillrank.cli.messages import in_words as as_shown
-from fillrank.cli.source import Source, ends
-from fillrank.cli.tables import is_written_wide
+from fillrank.cli.messages import Results, describe_error
+from fillrank.cli.results import as_json, is_written_wide
+from fillrank.cli.source import Source, value_limits
 from fillrank.estimators.convergence import convergence_of
 from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
-    from fillrank.cli.job import Job
+    from fillrank.cli.complete import Job
     from fillrank.estimators.gasr import GASR
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
-_NUMBER = 12  # characters of a prediction with what parts it from the next one
+_NUMBER_LENGTH = 12  # characters of a prediction and its delimiter
 
 
-class Hidden(NamedTuple):
-    """How well hidden entries were predicted; ``spread`` is their own standard deviation."""
+class HeldOut(NamedTuple):
+    """How well held-out entries were predicted; ``spread`` is their standard deviation."""
 
     entries: int
     rmse: float
@@ -38,31 +36,33 @@ class Hidden(NamedTuple):
     spread: float
 
 
-def size_of_results(data: Observations, with_intervals: bool) -> int:
-    """About how many bytes the completed tables take."""
+def results_size(data: Observations, with_intervals: bool) -> int:
+    """Estimate the number of bytes of the completed tables."""
     n_cells = math.prod(data.shape)
     n_missing = n_cells - data.n_entries
-    names = sum(_usual_length(labels) for labels in (data.row_labels, data.column_labels))
-    filled = n_cells * _NUMBER if is_written_wide(data) else n_missing * (names + _NUMBER)
-    return filled + (n_missing * (names + 3 * _NUMBER) if with_intervals else 0)
+    labels = sum(_label_length(labels) for labels in (data.row_labels, data.column_labels))
+    filled = n_missing * (labels + _NUMBER_LENGTH)
+    if is_written_wide(data):
+        filled = n_cells * _NUMBER_LENGTH
+    return filled + (n_missing * (labels + 3 * _NUMBER_LENGTH) if with_intervals else 0)
 
 
-def _usual_length(labels: np.ndarray) -> int:
-    some = labels[:: max(1, len(labels) // 1000)]
-    return 1 + round(sum(len(str(name)) for name in some) / len(some))
+def _label_length(labels: np.ndarray) -> int:
+    sample = labels[:: max(1, len(labels) // 1000)]
+    return 1 + round(sum(len(str(label)) for label in sample) / len(sample))
 
 
-def in_words(model: Any, hidden: Hidden | None) -> Lines:
-    """The results as (what, text)."""
+def describe_model(model: Any, held_out: HeldOut | None) -> Results:
+    """The results of a fit, for the terminal."""
     return [
-        *_of_factors(model),
-        *([] if hidden is None else _of_hidden(hidden)),
+        *_describe_factors(model),
+        *([] if held_out is None else _describe_held_out(held_out)),
         ("Stopped", model.stop_reason_),
-        ("Converged", verdict(model)),
+        ("Converged", describe_convergence(model)),
     ]
 
 
-def _of_factors(model: Any) -> Lines:
+def _describe_factors(model: Any) -> Results:
     rank = str(model.rank_)
     if hasattr(model, "rank_probabilities_"):
         rank += f" (probability {100 * model.rank_probabilities_[model.rank_]:.0f}%)"
@@ -73,33 +73,34 @@ def _of_factors(model: Any) -> Lines:
     return lines
 
 
-def _of_hidden(hidden: Hidden) -> Lines:
+def _describe_held_out(held_out: HeldOut) -> Results:
     lines = [
         (
             "Error",
-            f"RMSE {hidden.rmse:.4g}, MAE {hidden.mae:.4g} on {hidden.entries:,} hidden "
-            f"entries, whose standard deviation is {hidden.spread:.4g}",
+            f"RMSE {held_out.rmse:.4g}, MAE {held_out.mae:.4g} on {held_out.entries:,} held-out "
+            f"entries, whose standard deviation is {held_out.spread:.4g}",
         )
     ]
-    if not math.isnan(hidden.coverage):
-        lines.append(
-            (
-                "Coverage",
-                f"{100 * hidden.coverage:.1f}% of the hidden entries are within their "
-                f"{100 * hidden.level:g}% intervals",
-            )
-        )
+    if not math.isnan(held_out.coverage):
+        lines.append(("Coverage", describe_coverage(held_out.coverage, held_out.level)))
     return lines
 
 
-def verdict(model: Any) -> str:
-    """Whether a fit has converged; if not, why, and what to do."""
+def describe_coverage(coverage: float, level: float) -> str:
+    """Describe the coverage of intervals."""
+    return (
+        f"{100 * coverage:.1f}% of the held-out entries are within their {100 * level:g}% intervals"
+    )
+
+
+def describe_convergence(model: Any) -> str:
+    """Describe whether a fit has converged; if not, why, and what to do."""
     found = convergence_of(model)
-    is_run = hasattr(model, "traces_")
+    has_run = hasattr(model, "traces_")
     if not found.converged:
-        advice = "" if is_run else " Both are settings in Python."
-        return as_shown(found.warning("no")) + advice
-    if not is_run:
+        advice = "" if has_run else " Both are settings in Python."
+        return describe_error(found.warning("no")) + advice
+    if not has_run:
         return "yes"
     worst = model.diagnostics().worst
     return (
@@ -107,26 +108,21 @@ def verdict(model: Any) -> str:
     )
 
 
-def write(path: Path, job: Job, model: GASR, hidden: Hidden | None) -> None:
+def write_summary(path: Path, job: Job, model: GASR, held_out: HeldOut | None) -> None:
     """Write settings, versions and figures."""
     content = {
-        "table": of_source(job.source, model.observations_),
+        "table": table_summary(job.source, model.observations_),
         "settings": _settings(job),
         "versions": _versions(),
         "results": _results(model),
-        "hidden_entries": None if hidden is None else hidden._asdict(),
+        "hidden_entries": None if held_out is None else held_out._asdict(),
     }
     path.write_text(as_json(content) + "\n", encoding="utf-8")
 
 
-def as_json(content: Any, ascii_only: bool = False) -> str:
-    """Text that every reader of JSON takes."""
-    return json.dumps(_without_nan(content), indent=2, ensure_ascii=ascii_only, allow_nan=False)
-
-
-def of_source(source: Source, data: Observations) -> dict[str, Any]:
-    """What was read, for programs."""
-    low, high = ends(data)
+def table_summary(source: Source, data: Observations) -> dict[str, Any]:
+    """What was read, for JSON."""
+    low, high = value_limits(data)
     return {
         "path": str(source.table),
         "layout": data.origin.layout,
@@ -140,11 +136,11 @@ def of_source(source: Source, data: Observations) -> dict[str, Any]:
 
 
 def _settings(job: Job) -> dict[str, Any]:
-    given = job.source._asdict() | job.settings._asdict()
-    given |= {"level": job.level, "hold_out": job.hold_out, "intervals": job.intervals}
+    settings = job.source._asdict() | job.settings._asdict()
+    settings |= {"level": job.level, "hold_out": job.hold_out, "intervals": job.intervals}
     return {
         name: str(value) if isinstance(value, Path) else value
-        for name, value in given.items()
+        for name, value in settings.items()
         if name != "table"
     }
 
@@ -169,14 +165,3 @@ def _results(model: GASR) -> dict[str, Any]:
         "rhat": diagnostics.rhat,
         "effective_draws": diagnostics.ess,
     }
-
-
-def _without_nan(value: Any) -> Any:
-    """The same with null for what is no finite number: JSON has no other word for it."""
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

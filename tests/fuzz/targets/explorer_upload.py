@@ -12,9 +12,9 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.errors import InputError
-from fillrank.explore.answers import Answers
-from fillrank.explore.handler import Handler
+from fillrank.explore.requests import Handler
 from fillrank.explore.server import Explorer
+from fillrank.explore.views import ModelView
 from fuzz.mutations import TOKENS, mutated
 from fuzz.tables import FOODS, triplets
 from fuzz.targets import text_long, text_wide
@@ -46,7 +46,7 @@ def _server() -> Explorer:
     names = np.array([f"p{i}" for i in rows], dtype=object)
     data = fr.Observations.from_triplets(names, np.array(FOODS, dtype=object)[columns], values)
     model = fr.GASR(n_sweeps=20, random_state=0, progress=False, n_threads=1).fit(data)
-    server = Explorer(Answers(model, "foods"))
+    server = Explorer(ModelView(model, "foods"))
     server.socket.close()
     return server
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fillrank.cli.pairs import read_pairs
+from fillrank.cli.predict import read_pairs
 from fillrank.table.observations import Observations
 from fuzz.tables import FOODS, triplets
 

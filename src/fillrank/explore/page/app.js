@@ -1,6 +1,6 @@
-// The views, by the part of the address behind #: a row, a column, a file to fill, or the beginning.
+// The views, by the part of the address after #: a row, a column, a file to fill, or the start.
 
-import { announce, ask, byId, cellTable, choices, counted, el, nameOf, problem } from "./parts.js";
+import { announce, byId, cellTable, choices, counted, el, nameOf, problem, request } from "./parts.js";
 import { startSearch } from "./search.js";
 import { fillFile, fillView, startDrops } from "./fill.js";
 
@@ -8,12 +8,12 @@ const PAGE = 50;
 const OTHER = { rows: "columns", columns: "rows" };
 const ONE = { rows: "row", columns: "column" };
 const ORDERS = {
-  mean: ["Best guess", "Highest expected value first.", "Expected"],
-  cautious: ["Cautious", "What will hardly disappoint: only one time in ten is the true value below the number.", "At least"],
-  curious: ["Curious", "A throw of the dice among what is possible: now and then something is tried about which little is known.", "Drawn"],
+  mean: ["Expected", "Largest expected value first.", "Expected"],
+  cautious: ["Cautious", "Largest 10% quantile first: the true value is below it with probability 10%.", "10% quantile"],
+  curious: ["Curious", "Largest value of a random draw first, so that columns with uncertain predictions are tried.", "Drawn"],
 };
 let about = null;
-let view = 0; // counts views, so that a late answer does not show in a later one
+let view = 0; // counts views, so that a late response does not show in a later one
 
 const address = (side, at) => `#/${side}/${at}`;
 
@@ -22,15 +22,15 @@ function show(...nodes) {
   window.scrollTo(0, 0);
 }
 
-// A part of a view that waits for its answer.
-function later(question, present) {
+// A part of a view that waits for its data.
+function later(load, present) {
   const mine = view;
   const box = el("div", {}, el("p", { class: "quiet" }, "…"));
   const fetchInto = async (fields) => {
     box.classList.add("waiting");
     try {
-      const answer = await question(fields);
-      if (mine === view) box.replaceChildren(...present(answer));
+      const data = await load(fields);
+      if (mine === view) box.replaceChildren(...present(data));
     } catch (error) {
       if (mine === view) box.replaceChildren(problem(error));
     }
@@ -47,19 +47,19 @@ function startView() {
     ["Method", about.method],
   ];
   if (about.rank !== null) facts.push(["Factors", about.rank.toLocaleString("en")]);
-  const [some, load] = later(() => Promise.all(["rows", "columns"].map((side) => ask("search", { side, part: "" }))), (found) =>
+  const [some, load] = later(() => Promise.all(["rows", "columns"].map((side) => request("search", { side, part: "" }))), (found) =>
     ["rows", "columns"].map((side, i) => el("p", { class: "some" }, el("span", { class: "quiet" }, `Some ${side}: `),
       ...found[i].matches.slice(0, 8).map((match) => el("a", { class: "chip", href: address(side, match.at) }, nameOf(match.name))))));
   show(
     el("section", { class: "card" },
       el("h1", {}, nameOf(about.title)),
-      el("p", {}, "This model has filled in the missing cells of a table. Search a row or a column above to see its values, known and filled, or begin with one of these."),
+      el("p", {}, "This model fills in the missing values of a table. Search a row or a column above to see its values, known and filled in, or start with one of these."),
       some,
       el("dl", { class: "facts" }, ...facts.flatMap(([what, text]) => [el("div", {}, el("dt", {}, what), el("dd", {}, text))])),
       ...notes()),
     el("section", { class: "card" },
-      el("h2", {}, "Have you a table with gaps of your own?"),
-      el("p", {}, "Drop a CSV file anywhere on this page, or ", el("a", { href: "#/fill" }, "choose one"), ": the model fills its gaps.")));
+      el("h2", {}, "Fill in your own table"),
+      el("p", {}, "Drop a CSV file anywhere on this page, or ", el("a", { href: "#/fill" }, "choose one"), ": the model fills in its missing values.")));
   load();
 }
 
@@ -67,9 +67,9 @@ const percent = (share) => `${(100 * share).toPrecision(2).replace(/\.0$/, "")}%
 
 function notes() {
   const found = [];
-  if (about.not_converged !== null) found.push(`This fit has ${about.not_converged} Values and intervals here are not to be relied on.`);
-  if (about.entries === null) found.push("The model was saved without the table's own values, so all values here are the model's. Save it with_data=True to see which are known.");
-  if (!about.intervals) found.push(`${about.method} does not say how sure it is of a value: there are no intervals. GASR and BPMF have them.`);
+  if (about.not_converged !== null) found.push(`This fit has ${about.not_converged} Its values and intervals are not reliable.`);
+  if (about.entries === null) found.push("The model was saved without the entries of the table, so all values are predictions. Save it with_data=True to see which are known.");
+  if (!about.intervals) found.push(`${about.method} has no intervals. GASR and BPMF have them.`);
   return found.map((text) => el("p", { class: "note" }, text));
 }
 
@@ -77,12 +77,12 @@ function lineView(side, at) {
   const title = el("h1", {}, "…");
   const under = el("p", { class: "quiet" }, ONE[side]);
   const state = { order: "high", shown: "all", start: 0 };
-  const [box, load] = later(() => ask("line", { side, at, ...state }), (line) => {
+  const [box, load] = later(() => request("line", { side, at, ...state }), (line) => {
     title.replaceChildren(nameOf(line.name));
     document.title = `${line.name} · ${about.title}`;
     under.textContent = line.known === null ? `${ONE[side]} · ${counted(line.n, "value")}`
-      : `${ONE[side]} · ${counted(line.known, "value")} known, ${(line.n - line.known).toLocaleString("en")} filled`;
-    if (line.cells.length === 0) return [el("p", { class: "quiet" }, state.shown === "known" ? "No value is known." : "There is nothing left to fill.")];
+      : `${ONE[side]} · ${counted(line.known, "value")} known, ${(line.n - line.known).toLocaleString("en")} filled in`;
+    if (line.cells.length === 0) return [el("p", { class: "quiet" }, state.shown === "known" ? "No value is known." : "No value is missing.")];
     return [
       cellTable(line.cells, line.axis, {
         caption: `Values of ${line.name}`, head: ONE[OTHER[side]][0].toUpperCase() + ONE[OTHER[side]].slice(1),
@@ -95,63 +95,63 @@ function lineView(side, at) {
   const change = (name) => (value) => { state[name] = value; state.start = 0; reload(); };
   const controls = el("div", { class: "controls" },
     choices("Order", [["high", "Highest first"], ["low", "Lowest first"]], "high", change("order")),
-    about.entries === null ? null : choices("Which", [["all", "All"], ["known", "Known"], ["filled", "Filled"]], "all", change("shown")));
+    about.entries === null ? null : choices("Which", [["all", "All"], ["known", "Known"], ["filled", "Filled in"]], "all", change("shown")));
   const level = Math.round(100 * about.level);
   const legend = el("p", { class: "legend" },
     about.entries === null ? null : el("span", {}, el("span", { class: "dot known" }), " known value"),
-    el("span", {}, el("span", { class: "dot" }), " filled value"),
-    about.intervals ? el("span", {}, el("span", { class: "range" }), ` where a new measurement would be, with probability ${level}%`) : null);
+    el("span", {}, el("span", { class: "dot" }), " filled-in value"),
+    about.intervals ? el("span", {}, el("span", { class: "range" }), ` ${level}% interval for a new observation`) : null);
   const values = el("section", { class: "card", id: "values" }, el("h2", {}, "Values"), controls, legend, box);
   const aside = el("div", { class: "aside" }, ...(side === "rows" ? [recommendCard(at)] : []), nearestCard(side, at));
   show(el("div", { class: "title" }, title, under, ...notes()), el("div", { class: "columns" }, values, aside));
   load();
 }
 
-function pager(line, turn) {
+function pager(line, goTo) {
   const last = Math.floor((line.total - 1) / PAGE) * PAGE;
   const end = Math.min(line.start + PAGE, line.total);
-  const button = (text, label, start, off) => el("button", { type: "button", "aria-label": label, disabled: off, on: { click: () => { turn(start); byId("values").scrollIntoView(); } } }, text);
+  const button = (text, label, start, off) => el("button", { type: "button", "aria-label": label, disabled: off, on: { click: () => { goTo(start); byId("values").scrollIntoView(); } } }, text);
   return el("div", { class: "pager" },
     button("«", "First page", 0, line.start === 0),
-    button("‹", "Page before", line.start - PAGE, line.start === 0),
+    button("‹", "Previous page", line.start - PAGE, line.start === 0),
     el("span", {}, `${(line.start + 1).toLocaleString("en")} to ${end.toLocaleString("en")} of ${line.total.toLocaleString("en")}`),
     button("›", "Next page", line.start + PAGE, end === line.total),
     button("»", "Last page", last, end === line.total));
 }
 
 function recommendCard(at) {
-  const said = el("p", { class: "quiet" });
+  const note = el("p", { class: "quiet" });
   const again = el("button", { type: "button", class: "small" }, "Draw again");
   let by = "mean";
-  const [box, load] = later(() => ask("recommend", { at, by }), (found) => found.cells.length
+  const [box, load] = later(() => request("recommend", { at, by }), (found) => found.cells.length
     ? [cellTable(found.cells, found.axis, { caption: "Recommendations", head: "Column", values: ORDERS[by][2], link: (cell) => address("columns", cell.at) })]
     : [el("p", { class: "quiet" }, "All values are known: there is nothing to recommend.")]);
   const choose = (value) => {
     by = value;
-    said.textContent = ORDERS[by][1];
+    note.textContent = ORDERS[by][1];
     again.hidden = by !== "curious";
     load();
   };
   again.addEventListener("click", () => load());
   const offered = about.orders.map((name) => [name, ORDERS[name][0]]);
   const card = el("section", { class: "card", id: "recommendations" }, el("h2", {}, "Recommendations"),
-    offered.length > 1 ? choices("Recommend by", offered, "mean", choose) : null, said, box, again);
+    offered.length > 1 ? choices("Recommend by", offered, "mean", choose) : null, note, box, again);
   choose("mean");
   return card;
 }
 
 function nearestCard(side, at) {
-  const [box, load] = later(() => ask("nearest", { side, at }), (found) => found.nearest.length
+  const [box, load] = later(() => request("nearest", { side, at }), (found) => found.nearest.length
     ? [el("ol", { class: "near" }, ...found.nearest.map((other) => {
       const share = el("span", { class: "share", "aria-hidden": "true" });
       share.style.width = `${100 * Math.max(0, other.similarity)}%`;
       return el("li", {}, el("a", { href: address(side, other.at) }, nameOf(other.name)),
         el("span", { class: "number" }, other.similarity.toFixed(2)), el("span", { class: "rail" }, el("span", { class: "scale" }, share)));
     }))]
-    : [el("p", { class: "quiet" }, `There is no other ${ONE[side]} to compare with, or nothing that sets this one apart.`)]);
+    : [el("p", { class: "quiet" }, `There is no other ${ONE[side]} to compare with, or this one does not differ from the average.`)]);
   load();
   return el("section", { class: "card", id: "nearest" }, el("h2", {}, `Similar ${side}`),
-    el("p", { class: "quiet" }, `1: high and low in the same places. 0: nothing in common with this ${ONE[side]}.`), box);
+    el("p", { class: "quiet" }, `Cosine similarity of the differences from the average ${ONE[side]}: 1 is the same pattern, 0 is unrelated.`), box);
 }
 
 function route() {
@@ -170,10 +170,10 @@ function route() {
 }
 
 async function start() {
-  // The token has become a cookie: it need not stay in the address, nor in the history.
+  // The token is now in a cookie: remove it from the address and from the history.
   history.replaceState(null, "", location.pathname + location.hash);
   try {
-    about = await ask("about");
+    about = await request("about");
   } catch (error) {
     show(problem(error));
     return;
@@ -186,7 +186,7 @@ async function start() {
       route();
     }
     if (files.length === 1) fillFile(about, files[0]);
-    else byId("result").replaceChildren(problem(new Error(`${files.length} files came; drop one at a time.`)));
+    else byId("result").replaceChildren(problem(new Error(`${files.length} files were dropped; drop one at a time.`)));
   });
   window.addEventListener("hashchange", () => { route(); byId("main").focus({ preventScroll: true }); });
   route();

@@ -1,6 +1,6 @@
-// A file whose gaps are filled: chosen by a button or dropped anywhere on the page.
+// Fill in the missing values of a file: chosen with a button or dropped anywhere on the page.
 
-import { announce, ask, byId, cellTable, counted, el, nameOf, problem } from "./parts.js";
+import { announce, byId, cellTable, counted, el, nameOf, problem, request } from "./parts.js";
 
 const MOST_BYTES = 50 * 2 ** 20;
 
@@ -11,13 +11,13 @@ export function fillView(about) {
     input.value = "";
   });
   return el("section", { class: "card fill" },
-    el("h1", {}, "Fill the gaps of a file"),
-    el("p", {}, "The model fills the empty cells of a table whose columns it knows. Each line is taken for a new row and filled by "
-      + "what it has itself; what is given stays as it is. The file does not leave this machine."),
+    el("h1", {}, "Fill in the missing values of a file"),
+    el("p", {}, "The model fills the empty cells of a table whose columns it knows. Each line is treated as a new row and filled from "
+      + "its own values; given values are not changed. The file does not leave this machine."),
     el("label", { class: "chooser", for: "file" }, input,
       el("span", { class: "button" }, "Choose a CSV file"), el("span", { class: "quiet" }, "or drop it anywhere on this page")),
     el("p", { class: "quiet" }, `A wide table has some of the model's ${counted(about.columns, "column")} as its header; a long one `
-      + "has a row name, a column name and a value on each line, and is filled in all columns. Up to 50 MB."),
+      + "has a row label, a column label and a value on each line, and is filled in all columns. Up to 50 MB."),
     el("div", { id: "result" }));
 }
 
@@ -26,12 +26,12 @@ export async function fillFile(about, file) {
   result.replaceChildren(el("p", { class: "working" }, "Filling ", nameOf(file.name), " …"));
   announce("Filling the file");
   try {
-    if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 50 MB, the most that can be filled here. Part it; or use transform in Python.`);
+    if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 50 MB, the limit of this page. Split it; or use transform in Python.`);
     if (file.size === 0) throw new Error(`${file.name} is empty.`);
     const headers = { "Content-Type": "application/octet-stream" };
-    const filled = await ask("fill", { name: file.name }, { method: "POST", body: file, headers });
+    const filled = await request("fill", { name: file.name }, { method: "POST", body: file, headers });
     result.replaceChildren(...resultParts(about, filled));
-    announce(`${counted(filled.filled, "gap")} filled`);
+    announce(`${counted(filled.filled, "missing value")} filled in`);
   } catch (error) {
     result.replaceChildren(problem(error));
   }
@@ -44,12 +44,12 @@ function resultParts(about, filled) {
   });
   const level = Math.round(100 * about.level);
   const notes = filled.intervals
-    ? `A new measurement would be within its interval with probability ${level}%.`
-    : about.intervals ? "There are too many gaps for intervals here; fold_in in Python has them."
-      : `${about.method} does not say how sure it is of a value.`;
+    ? `A new observation is within its interval with probability ${level}%.`
+    : about.intervals ? "There are too many missing values for intervals here; fold_in in Python has them."
+      : `${about.method} has no intervals.`;
   const some = filled.cells.length < filled.filled ? `The first ${filled.cells.length} of them. ` : "";
   return [
-    el("h2", {}, `${counted(filled.filled, "gap")} filled`),
+    el("h2", {}, `${counted(filled.filled, "missing value")} filled in`),
     el("p", {}, nameOf(filled.name), `: ${counted(filled.rows, "row")}, ${counted(filled.columns, "column")}, ${counted(filled.given, "value")} given.`
       + (filled.long ? " The file to download has a line for each cell that was not given." : "")),
     el("p", { class: "downloads" }, ...links),

@@ -1,4 +1,4 @@
-// What the views are made of. Whatever comes from the model is put in as text, never as markup.
+// Elements of the views. Content of the model is always inserted as text, never as markup.
 
 export const byId = (id) => document.getElementById(id);
 
@@ -16,30 +16,30 @@ export function el(tag, properties = {}, ...children) {
 
 export const counted = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
 
-// A name from the table, kept apart from the direction of the text around it.
+// A label of the table, isolated from the direction of the text around it.
 export const nameOf = (text, tag = "bdi") => el(tag, { class: text.trim() ? "name" : "name blank" }, text.trim() ? text : "(blank)");
 
-export const announce = (text) => { byId("said").textContent = text; };
+export const announce = (text) => { byId("status").textContent = text; };
 
-// The answer to a question; an Error in words if there is none.
-export async function ask(what, fields = {}, options = {}) {
+// Send a request and return the data of its response; throws an Error with a message if it fails.
+export async function request(what, fields = {}, options = {}) {
   let response;
   try {
     response = await fetch(`api/${what}?${new URLSearchParams(fields)}`, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("fillrank explore does not answer. If it has ended, start it again and open the address that it prints.");
+    throw new Error("fillrank explore does not respond. If it has ended, start it again and open the address that it prints.");
   }
-  const answer = await response.json().catch(() => ({ error: "the answer could not be read." }));
-  if (!response.ok) throw new Error(answer.error || "this did not work.");
-  return answer;
+  const data = await response.json().catch(() => ({ error: "the response could not be read." }));
+  if (!response.ok) throw new Error(data.error || "the request failed.");
+  return data;
 }
 
 export function problem(error) {
   return el("div", { class: "problem", role: "alert" }, error.message);
 }
 
-// A way to write numbers such that neighbours on an axis can be told apart.
+// A number format that distinguishes neighbouring values on an axis.
 export function writer([low, high]) {
   const size = Math.max(Math.abs(low), Math.abs(high));
   const decimals = Math.max(0, 2 + Math.ceil(-Math.log10(high - low)));
@@ -48,23 +48,23 @@ export function writer([low, high]) {
   return (value) => format.format(value).replace(/^-(?=0[.0]*$)/, "");
 }
 
-// A bar from the low to the high end of an interval, with a dot at the value.
+// A bar over an interval, with a dot at the value.
 function scaleBar(cell, [start, end]) {
-  const place = (value) => 100 * Math.min(1, Math.max(0, (value - start) / (end - start)));
+  const percent = (value) => 100 * Math.min(1, Math.max(0, (value - start) / (end - start)));
   const bar = el("span", { class: "scale", "aria-hidden": "true" });
   if (!cell.known && cell.low !== null) {
     const range = el("span", { class: "range" });
-    range.style.left = `${place(cell.low)}%`;
-    range.style.width = `${Math.max(0.8, place(cell.high) - place(cell.low))}%`;
+    range.style.left = `${percent(cell.low)}%`;
+    range.style.width = `${Math.max(0.8, percent(cell.high) - percent(cell.low))}%`;
     bar.append(range);
   }
   const dot = el("span", { class: cell.known ? "dot known" : "dot" });
-  dot.style.left = `${place(cell.value)}%`;
+  dot.style.left = `${percent(cell.value)}%`;
   bar.append(dot);
   return el("span", { class: "rail" }, bar);
 }
 
-// Cells as a table: name, value with its interval, bar. `link` gives the address of a cell's name.
+// Cells as a table: label, value with its interval, bar. `link` returns the address of a label.
 export function cellTable(cells, axis, { caption, head, link = null, values = "Value" }) {
   const write = writer(axis);
   const lines = cells.map((cell) => {
@@ -86,7 +86,7 @@ export function cellTable(cells, axis, { caption, head, link = null, values = "V
     el("tbody", {}, ...lines));
 }
 
-// Buttons of which one is on.
+// Buttons of which one is selected.
 export function choices(label, options, chosen, choose) {
   const group = el("div", { class: "choices", role: "group", "aria-label": label });
   for (const [value, text] of options) {

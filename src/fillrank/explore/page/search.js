@@ -1,12 +1,12 @@
-// The search box: names come from the server while one types, and the arrow keys choose among them.
+// The search box: labels are requested while the user types; the arrow keys select one.
 
-import { ask, byId, counted, nameOf, el, announce } from "./parts.js";
+import { request, byId, counted, nameOf, el, announce } from "./parts.js";
 
-const PAUSE = 90; // milliseconds without a key before the server is asked
+const PAUSE = 90; // milliseconds without a key before a request is sent
 
 export function startSearch(about, go) {
   const input = byId("search"), panel = byId("matches"), options = byId("options"), more = byId("more");
-  let side = "rows", chosen = -1, asked = null, timer = null;
+  let side = "rows", chosen = -1, pending = null, timer = null;
 
   function setSide(wanted) {
     side = wanted;
@@ -16,7 +16,7 @@ export function startSearch(about, go) {
 
   function close() {
     clearTimeout(timer);
-    if (asked) asked.abort();
+    if (pending) pending.abort();
     panel.hidden = true;
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
@@ -40,12 +40,12 @@ export function startSearch(about, go) {
   }
 
   async function look() {
-    if (asked) asked.abort();
-    asked = new AbortController();
-    const mine = asked;
+    if (pending) pending.abort();
+    pending = new AbortController();
+    const mine = pending;
     let found;
     try {
-      found = await ask("search", { side, part: input.value }, { signal: mine.signal });
+      found = await request("search", { side, part: input.value }, { signal: mine.signal });
     } catch (error) {
       if (error.name === "AbortError") return;
       options.replaceChildren();
@@ -53,14 +53,14 @@ export function startSearch(about, go) {
       panel.hidden = false;
       return;
     }
-    if (mine !== asked) return;
+    if (mine !== pending) return;
     options.replaceChildren(...found.matches.map((match, i) => el("li", {
       role: "option", id: `option-${i}`, "aria-selected": "false", "data-at": match.at,
       on: { mousedown: (event) => event.preventDefault(), click: (event) => take(event.currentTarget) },
     }, nameOf(match.name))));
     const left = found.total - found.matches.length;
-    more.textContent = found.total === 0 ? `No ${side.slice(0, -1)} has this in its name.`
-      : left > 0 ? `and ${left.toLocaleString("en")} more: type on` : "";
+    more.textContent = found.total === 0 ? `No ${side.slice(0, -1)} has this in its label.`
+      : left > 0 ? `and ${left.toLocaleString("en")} more: keep typing` : "";
     announce(counted(found.total, "match").replace("matchs", "matches"));
     panel.hidden = false;
     input.setAttribute("aria-expanded", "true");

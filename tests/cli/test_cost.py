@@ -1,8 +1,8 @@
 import pytest
 
 import fillrank as fr
-from fillrank.cli import estimate
-from fillrank.cli.methods import Settings
+from fillrank.cli import models
+from fillrank.cli.models import Settings
 from fillrank.cli.options import METHODS
 
 
@@ -23,37 +23,37 @@ def big(n_entries, n_rows, n_columns):
 
 def test_the_figures_of_movielens(data):
     """What was measured on two processors: 28 s, 500 sweeps; within a factor of two."""
-    cost = estimate.of_fit(Settings(), big(800_000, 6040, 3706), n_threads=2)
+    cost = models.estimate_cost(Settings(), big(800_000, 6040, 3706), n_threads=2)
     assert 14 < cost.seconds < 56
     assert 0.5e9 < cost.n_bytes < 2e9
 
 
 def test_five_million_lines():
     """What was measured: 1.86 GB with 60 sweeps."""
-    cost = estimate.of_fit(Settings(sweeps=60), big(5_000_000, 96_276, 20_000), n_threads=2)
+    cost = models.estimate_cost(Settings(sweeps=60), big(5_000_000, 96_276, 20_000), n_threads=2)
     assert cost.n_bytes == pytest.approx(1.86e9, rel=0.5)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_more_of_anything_takes_longer_and_more_threads_less(data, method):
-    few = estimate.of_fit(Settings(method, max_rank=5), data, 1)
-    assert estimate.of_fit(Settings(method, max_rank=10), data, 1).seconds > few.seconds
-    assert estimate.of_fit(Settings(method, max_rank=5), data, 2).seconds < few.seconds
+    few = models.estimate_cost(Settings(method, max_rank=5), data, 1)
+    assert models.estimate_cost(Settings(method, max_rank=10), data, 1).seconds > few.seconds
+    assert models.estimate_cost(Settings(method, max_rank=5), data, 2).seconds < few.seconds
     assert few.n_bytes > 8 * data.n_entries
 
 
 def test_sweeps_and_chains_count_for_samplers(data):
     def seconds(**settings):
-        return estimate.of_fit(Settings(**settings), data, 1).seconds
+        return models.estimate_cost(Settings(**settings), data, 1).seconds
 
     assert seconds(sweeps=100, chains=1) < seconds(sweeps=100, chains=2) < seconds(sweeps=1000)
 
 
-def test_too_much_is_said(data, monkeypatch, capsys):
-    estimate.tell(Settings(), data)
-    assert "can be had" not in capsys.readouterr().err
-    monkeypatch.setattr(estimate, "available_memory", lambda: 1000)
-    estimate.tell([Settings(), Settings("BPMF")], data, times=3)
-    said = capsys.readouterr().err
-    assert said.startswith("6 fits will take about")
-    assert "Only 1 kB can be had." in said
+def test_too_little_memory_is_reported(data, monkeypatch, capsys):
+    models.report_cost(Settings(), data)
+    assert "available" not in capsys.readouterr().err
+    monkeypatch.setattr(models, "available_memory", lambda: 1000)
+    models.report_cost([Settings(), Settings("BPMF")], data, times=3)
+    reported = capsys.readouterr().err
+    assert reported.startswith("6 fits will take about")
+    assert "Only 1 kB are available." in reported

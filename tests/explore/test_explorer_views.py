@@ -5,24 +5,24 @@ import pandas as pd
 import pytest
 
 import fillrank as fr
-from fillrank.explore.answers import LEVEL, PAGE, Answers, Query
+from fillrank.explore.views import LEVEL, PAGE, ModelView, Query
 from helpers.explorer_models import FOODS, HOSTILE, hostile, large, observed, people, survey
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")
 
 
 @pytest.fixture(scope="module")
-def answers():
-    return Answers(survey(), "survey")
+def view():
+    return ModelView(survey(), "survey")
 
 
 def by_name(line):
     return {cell["name"]: cell for cell in line["cells"]}
 
 
-def test_a_row_has_known_values_as_they_are_and_the_models_for_others(answers):
-    model, data = answers.model, answers.model.observations_
-    cells = by_name(answers.line("rows", 7, Query()))
+def test_a_row_has_known_values_as_they_are_and_the_models_for_others(view):
+    model, data = view.model, view.model.observations_
+    cells = by_name(view.line("rows", 7, Query()))
     name = data.row_labels[7]
     given = dict(zip(data.columns[data.rows == name], data.values[data.rows == name], strict=True))
     assert 0 < len(given) < len(cells) == 16
@@ -37,30 +37,30 @@ def test_a_row_has_known_values_as_they_are_and_the_models_for_others(answers):
             assert [cell["low"], cell["high"]] == pytest.approx([low[0], high[0]], rel=1e-6)
 
 
-def test_a_column_is_the_same_cells_from_the_other_side(answers):
-    rows = by_name(answers.line("rows", 7, Query()))
-    at = answers.names["columns"].position("tea")
-    column = answers.line("columns", at, Query("high", "all", 0))
-    rest = answers.line("columns", at, Query("high", "all", PAGE))
-    cell = (by_name(column) | by_name(rest))[answers.names["rows"].texts[7]]
+def test_a_column_is_the_same_cells_from_the_other_side(view):
+    rows = by_name(view.line("rows", 7, Query()))
+    at = view.labels["columns"].position("tea")
+    column = view.line("columns", at, Query("high", "all", 0))
+    rest = view.line("columns", at, Query("high", "all", PAGE))
+    cell = (by_name(column) | by_name(rest))[view.labels["rows"].texts[7]]
     assert {k: cell.get(k) for k in ("value", "low", "high")} == {
         k: rows["tea"].get(k) for k in ("value", "low", "high")
     }
 
 
-def test_pages_are_sorted_and_hold_each_cell_once(answers):
-    parts = [answers.line("columns", 3, Query("high", "all", start)) for start in (0, 50, 100)]
+def test_pages_are_sorted_and_hold_each_cell_once(view):
+    parts = [view.line("columns", 3, Query("high", "all", start)) for start in (0, 50, 100)]
     assert [len(part["cells"]) for part in parts] == [50, 30, 0]
     cells = [cell for part in parts for cell in part["cells"]]
     values = [cell["value"] for cell in cells]
     assert values == sorted(values, reverse=True)
     assert len({cell["at"] for cell in cells}) == 80
-    low = answers.line("columns", 3, Query("low", "all", 0))["cells"]
+    low = view.line("columns", 3, Query("low", "all", 0))["cells"]
     assert [cell["value"] for cell in low] == sorted(values)[:50]
 
 
-def test_known_and_filled_cells_can_be_shown_alone(answers):
-    line = {s: answers.line("rows", 2, Query("high", s, 0)) for s in ("all", "known", "filled")}
+def test_known_and_filled_cells_can_be_shown_alone(view):
+    line = {s: view.line("rows", 2, Query("high", s, 0)) for s in ("all", "known", "filled")}
     known, filled = ({c["name"] for c in line[s]["cells"]} for s in ("known", "filled"))
     assert known | filled == {c["name"] for c in line["all"]["cells"]} == set(FOODS.split())
     assert not known & filled
@@ -68,24 +68,24 @@ def test_known_and_filled_cells_can_be_shown_alone(answers):
     assert all(cell["known"] for cell in line["known"]["cells"])
 
 
-def test_values_and_intervals_fit_on_the_axis(answers):
+def test_values_and_intervals_fit_on_the_axis(view):
     for at in range(20):
-        line = answers.line("rows", at, Query())
+        line = view.line("rows", at, Query())
         start, end = line["axis"][0] - 1e-5, line["axis"][1] + 1e-5  # values are rounded
         for cell in line["cells"]:
             assert start <= cell["value"] <= end
             assert cell.get("known") or start <= cell["low"] <= cell["high"] <= end
 
 
-def test_recommendations_are_the_models(answers):
-    table = answers.model.recommend(answers.names["rows"].texts[5], n=10)
-    found = answers.recommend(5, "mean")["cells"]
+def test_recommendations_are_the_models(view):
+    table = view.model.recommend(view.labels["rows"].texts[5], n=10)
+    found = view.recommend(5, "mean")["cells"]
     assert [cell["name"] for cell in found] == list(table["column"])
     assert [cell["value"] for cell in found] == pytest.approx(list(table["value"]), rel=1e-6)
-    cautious = answers.recommend(5, "cautious")["cells"]
+    cautious = view.recommend(5, "cautious")["cells"]
     best = {cell["name"]: cell["value"] for cell in found}
     assert all(cell["value"] < best[cell["name"]] for cell in cautious if cell["name"] in best)
-    curious = [answers.recommend(5, "curious")["cells"] for _ in range(8)]
+    curious = [view.recommend(5, "curious")["cells"] for _ in range(8)]
     assert len({tuple(cell["value"] for cell in cells) for cells in curious}) > 1
 
 
@@ -100,18 +100,18 @@ def test_other_methods(method):
         "IPM3F": {"penalty": 1.0, "max_rank": 3, "random_state": 0},
         "BPMF": {"max_rank": 3, "n_sweeps": 30, "random_state": 0},
     }[method]
-    answers = Answers(getattr(fr, method)(progress=False, **settings).fit(table), "t")
-    about = answers.about()
+    view = ModelView(getattr(fr, method)(progress=False, **settings).fit(table), "t")
+    about = view.about()
     assert about["intervals"] == (method == "BPMF")
     assert (about["not_converged"] is None) == (method != "BPMF")
     assert ("cautious" in about["orders"]) == (method == "BPMF")
-    line = answers.line("rows", 3, Query())
+    line = view.line("rows", 3, Query())
     assert line["axis"] == [1.0, 5.0]
     filled = [cell for cell in line["cells"] if not cell.get("known")]
     assert filled
     assert all((cell["low"] is not None) == about["intervals"] for cell in filled)
-    assert answers.recommend(3, "mean")["cells"]
-    assert len(answers.nearest("columns", 0)["nearest"]) in (0, 10)
+    assert view.recommend(3, "mean")["cells"]
+    assert len(view.nearest("columns", 0)["nearest"]) in (0, 10)
     json.dumps([about, line], allow_nan=False)
 
 
@@ -119,7 +119,7 @@ def test_a_model_that_has_not_converged_says_so():
     table = np.random.default_rng(0).standard_normal((12, 8))
     table[table > 1] = np.nan
     run = fr.GASR(n_sweeps=12, progress=False).fit(table)
-    found = Answers(run, "t").about()["not_converged"]
+    found = ModelView(run, "t").about()["not_converged"]
     assert (
         found
         == f"not converged: {run.diagnostics().reason}. Set n_sweeps above the 12 of this run."
@@ -127,53 +127,53 @@ def test_a_model_that_has_not_converged_says_so():
     solver = fr.SoftImpute(penalty=0.5, max_iterations=1, tolerance=1e-12, progress=False).fit(
         table
     )
-    found = Answers(solver, "t").about()["not_converged"]
+    found = ModelView(solver, "t").about()["not_converged"]
     assert found.startswith(f"not converged: {solver.stop_reason_}. Raise max_iterations")
 
 
 def test_a_model_without_its_entries(tmp_path):
     survey().save(tmp_path / "m.fillrank")
-    answers = Answers(fr.load(tmp_path / "m.fillrank"), "m")
-    assert answers.about()["entries"] is None
-    line = answers.line("rows", 0, Query())
+    view = ModelView(fr.load(tmp_path / "m.fillrank"), "m")
+    assert view.about()["entries"] is None
+    line = view.line("rows", 0, Query())
     assert line["known"] is None
     assert not any(cell.get("known") for cell in line["cells"])
-    assert len(answers.recommend(0, "mean")["cells"]) == 10
+    assert len(view.recommend(0, "mean")["cells"]) == 10
 
 
 def test_hostile_names_are_found_and_given_as_they_are():
-    answers = Answers(hostile(), "h")
-    for at, name in enumerate(answers.names["rows"].texts):
+    view = ModelView(hostile(), "h")
+    for at, name in enumerate(view.labels["rows"].texts):
         if name in HOSTILE and name.strip():
-            assert at in [m["at"] for m in answers.search("rows", name)["matches"]]
-            assert answers.line("rows", at, Query())["name"] == name
+            assert at in [m["at"] for m in view.search("rows", name)["matches"]]
+            assert view.line("rows", at, Query())["name"] == name
 
 
 def test_names_of_mixed_types():
     columns = [1, "1", 2.5, "tea", 7, 8]
     data = observed(people(40), columns)
-    answers = Answers(
+    view = ModelView(
         fr.GASR(n_sweeps=20, random_state=0, progress=False, n_threads=1).fit(data), "mixed"
     )
-    found = [cell["name"] for cell in answers.recommend(0, "mean")["cells"]]
+    found = [cell["name"] for cell in view.recommend(0, "mean")["cells"]]
     assert set(found) <= {str(name) for name in columns}
 
 
 def test_names_that_are_less_than_characters():
     names = ["\ud800", "tea\udc80", *"abcdefgh"]
     model = fr.GASR(n_sweeps=20, random_state=0, progress=False, n_threads=1)
-    answers = Answers(model.fit(observed(names, names)), "surrogates")
-    found = [cell["at"] for at in range(10) for cell in answers.recommend(at, "mean")["cells"]]
+    view = ModelView(model.fit(observed(names, names)), "surrogates")
+    found = [cell["at"] for at in range(10) for cell in view.recommend(at, "mean")["cells"]]
     assert {0, 1} <= set(found)
-    assert answers.line("columns", 1, Query())["name"] == "tea\udc80"
+    assert view.line("columns", 1, Query())["name"] == "tea\udc80"
     missing = pd.concat(model.predict_missing())
     assert {"\ufffd", "tea\ufffd"} <= set(missing["column"])
 
 
 def test_a_large_model_gives_a_page_at_a_time():
-    answers = Answers(large(), "large")
-    found = answers.search("rows", "user 0")
+    view = ModelView(large(), "large")
+    found = view.search("rows", "user 0")
     assert found["total"] == 10_000
     assert len(found["matches"]) < 20
-    assert len(answers.line("columns", 5, Query())["cells"]) == PAGE
-    assert len(answers.nearest("rows", 11_999)["nearest"]) == 10
+    assert len(view.line("columns", 5, Query())["cells"]) == PAGE
+    assert len(view.nearest("rows", 11_999)["nearest"]) == 10

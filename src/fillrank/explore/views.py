@@ -1,4 +1,4 @@
-"""What the page asks of a model, answered by positions, as plain values that JSON can hold."""
+"""The data of the page's views of a model, by positions, as values that JSON can represent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from fillrank.errors import NotSupportedError
 from fillrank.estimators.convergence import convergence_of
 from fillrank.estimators.recommending import By, Recommending
-from fillrank.explore.names import Names
+from fillrank.explore.label_search import LabelSearch
 from fillrank.posterior.similarity import Similarity, signal_factors
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.table.entries import Entries
@@ -21,43 +21,43 @@ Side = Literal["rows", "columns"]
 Order = Literal["high", "low"]
 Shown = Literal["all", "known", "filled"]
 LEVEL = 0.9
-PAGE = 50  # cells that are shown at once
-MATCHES = 12  # names that a search gives
-BEST = 10  # recommendations, and rows that are alike
+PAGE = 50  # cells on a page
+MATCHES = 12  # labels that a search returns
+BEST = 10  # recommendations, and similar rows
 QUANTILE = 0.1  # of a cautious recommendation
-# So many intervals say how much room an axis needs beyond the values.
+# The limits of an axis are taken from this many intervals.
 _PROBES = 64
 
 
 class Query(NamedTuple):
-    """Which cells of a row (or column) to show: which of them, in which order, from where on."""
+    """Which cells of a row (or column) to show, in which order, from which position."""
 
     order: Order = "high"
     shown: Shown = "all"
     start: int = 0
 
 
-class Answers:
-    """A model that is asked by the page.
+class ModelView:
+    """A model, as the page shows it.
 
     Parameters
     ----------
     model : fitted model
         Of any method.
     title : str
-        What the page calls it.
+        The title of the page.
     """
 
     def __init__(self, model: Recommending, title: str):
         self.model = model
         self.title = title
         data = model.observations_
-        self.names: dict[Side, Names] = {
-            "rows": Names(data.row_labels),
-            "columns": Names(data.column_labels),
+        self.labels: dict[Side, LabelSearch] = {
+            "rows": LabelSearch(data.row_labels),
+            "columns": LabelSearch(data.column_labels),
         }
         self._similarity: dict[Side, Similarity] = {}
-        self._making = Lock()
+        self._lock = Lock()
 
     @cached_property
     def _known(self) -> dict[Side, Entries]:
@@ -66,7 +66,7 @@ class Answers:
 
     @cached_property
     def has_intervals(self) -> bool:
-        """Whether the method knows how sure it is."""
+        """Whether the method has intervals."""
         try:
             self.model._check_draws("intervals")
         except NotSupportedError:
@@ -75,11 +75,11 @@ class Answers:
 
     @property
     def has_entries(self) -> bool:
-        """Whether the model knows what was observed."""
+        """Whether the model has the observed entries."""
         return len(self.model.observations_) > 0
 
     def about(self) -> dict[str, Any]:
-        """What there is to know of the model before anything is asked."""
+        """The description of the model."""
         data = self.model.observations_
         n_rows, n_columns = data.shape
         rank = getattr(self.model, "rank_", None)
@@ -98,15 +98,15 @@ class Answers:
         }
 
     def search(self, side: Side, part: str) -> dict[str, Any]:
-        """Rows or columns by a part of their name."""
-        names = self.names[side]
-        found = names.search(part, MATCHES)
-        matches = [{"at": i, "name": names.texts[i]} for i in found.positions]
+        """Rows or columns by a part of their label."""
+        labels = self.labels[side]
+        found = labels.search(part, MATCHES)
+        matches = [{"at": i, "name": labels.texts[i]} for i in found.positions]
         return {"matches": matches, "total": found.total}
 
     def line(self, side: Side, at: int, query: Query) -> dict[str, Any]:
-        """The values of a row (or column): those known as they are, the others filled in."""
-        names = self.names[self._other(side)]
+        """The values of a row (or column): known ones as they are, the others filled in."""
+        labels = self.labels[self._other(side)]
         values, known = self._values(side, at)
         cells = np.arange(values.size)
         if query.shown != "all":
@@ -115,28 +115,28 @@ class Answers:
         page = cells[order[query.start : query.start + PAGE]]
         low, high = self.interval(side, at, page)
         return {
-            "name": self.names[side].texts[at],
+            "name": self.labels[side].texts[at],
             "n": values.size,
             "known": int(known.sum()) if self.has_entries else None,
             "total": cells.size,
             "start": query.start,
             "axis": self._axis(side, at, values),
             "cells": [
-                {"at": int(j), "name": names.texts[j], "value": number(values[j])}
+                {"at": int(j), "name": labels.texts[j], "value": number(values[j])}
                 | ({"known": True} if known[j] else {"low": number(a), "high": number(b)})
                 for j, a, b in zip(page, low, high, strict=True)
             ],
         }
 
     def recommend(self, at: int, by: By) -> dict[str, Any]:
-        """The best columns for a row, among those of which no value is known."""
-        model, names = self.model, self.names["columns"]
+        """The best columns for a row, among those without a known value."""
+        model, labels = self.model, self.labels["columns"]
         row = np.array([at])
         left_out = model._left_out("seen" if self.has_entries else None, row)
         n = min(BEST, model.observations_.shape[1])
         top = model._top(row, left_out, n, by, QUANTILE, random_state=None)
-        there = top.columns >= 0
-        best, scores = top.columns[there], top.scores[there]
+        is_found = top.columns >= 0
+        best, scores = top.columns[is_found], top.scores[is_found]
         values, _ = self._values("rows", at)
         low, high = self.interval("rows", at, best)
         return {
@@ -144,7 +144,7 @@ class Answers:
             "cells": [
                 {
                     "at": int(j),
-                    "name": names.texts[j],
+                    "name": labels.texts[j],
                     "value": number(score),
                     "low": number(a),
                     "high": number(b),
@@ -154,9 +154,9 @@ class Answers:
         }
 
     def nearest(self, side: Side, at: int) -> dict[str, Any]:
-        """The rows (or columns) whose values go up and down with those of this one."""
-        texts = self.names[side].texts
-        with self._making, one_blas_thread():
+        """The rows (or columns) that are most similar to this one."""
+        texts = self.labels[side].texts
+        with self._lock, one_blas_thread():
             if side not in self._similarity:
                 left, right = signal_factors(self.model.posterior_)
                 sides = (left, right) if side == "rows" else (right, left)
@@ -165,18 +165,19 @@ class Answers:
         return {"nearest": [{"at": i, "name": texts[i], "similarity": number(c)} for i, c in found]}
 
     def interval(self, side: Side, at: int, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where new observations of cells would be; NaN if the method cannot say."""
+        """Intervals for new observations of cells; NaN if the method has none."""
         if not self.has_intervals:
             return np.full(cells.size, np.nan), np.full(cells.size, np.nan)
         i, j = self._pairs(side, at, cells)
-        with Workers(1) as alone:
-            return self.model.posterior_.interval(i, j, LEVEL, "observation", alone)
+        with Workers(1) as worker:
+            low, high = self.model.posterior_.interval(i, j, LEVEL, "observation", worker)
+        return low, high
 
     def _values(self, side: Side, at: int) -> tuple[np.ndarray, np.ndarray]:
         """All values of a row (or column), and which of them are known."""
-        n = len(self.names[self._other(side)].texts)
-        with Workers(1) as alone:
-            values = self.model.posterior_.predict(*self._pairs(side, at, np.arange(n)), alone)
+        n = len(self.labels[self._other(side)].texts)
+        with Workers(1) as worker:
+            values = self.model.posterior_.predict(*self._pairs(side, at, np.arange(n)), worker)
         pointers, indices, observed = self._known[side]
         own = slice(pointers[at], pointers[at + 1])
         known = np.zeros(n, dtype=bool)
@@ -185,13 +186,13 @@ class Answers:
         return values, known
 
     def _axis(self, side: Side, at: int, values: np.ndarray) -> list[float]:
-        """The ends of a scale for the values of a row (or column) and their intervals."""
-        if (ends := self.model.posterior_.units.value_range) is not None:
-            return list(ends)
+        """The limits of an axis for the values of a row (or column) and their intervals."""
+        if (limits := self.model.posterior_.units.value_range) is not None:
+            return list(limits)
         order = np.argsort(values, kind="stable")
         some = order[np.unique(np.linspace(0, values.size - 1, _PROBES).astype(np.int64))]
         low, high = self.interval(side, at, some)
-        return axis_of(values, low, high)
+        return axis_limits(values, low, high)
 
     @staticmethod
     def _other(side: Side) -> Side:
@@ -203,14 +204,14 @@ class Answers:
         return (own, cells) if side == "rows" else (cells, own)
 
 
-def axis_of(*values: np.ndarray) -> list[float]:
-    """The ends of a scale on which all values that are numbers have room."""
-    given = np.concatenate(values)
-    given = given[np.isfinite(given)]
-    low, high = (float(given.min()), float(given.max())) if given.size else (0.0, 0.0)
+def axis_limits(*values: np.ndarray) -> list[float]:
+    """The limits of an axis for all finite values."""
+    finite = np.concatenate(values)
+    finite = finite[np.isfinite(finite)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     return [low, high] if low < high else [low - 1.0, high + 1.0]
 
 
 def number(value: Any) -> float | None:
-    """A number with as many digits as anyone reads; None for what is none."""
+    """A number rounded to seven digits; None if it is not finite."""
     return float(f"{value:.7g}") + 0.0 if math.isfinite(value) else None

@@ -41,9 +41,9 @@ def test_help_has_all_verbs_and_the_exit_codes(fillrank):
     ],
 )
 def test_text_of_users_is_shown_and_not_obeyed(capsys, text, shown):
-    messages.say(messages.escape(text))
+    messages.report(messages.escape(text))
     messages.show_results([(text, text)])
-    messages.complain(InputError(text))
+    messages.report_error(InputError(text))
     said = capsys.readouterr()
     assert said.err.splitlines() == [shown, f"Error: {shown}"]
     assert said.out.split() == [*shown.split(), *shown.split()]
@@ -51,7 +51,7 @@ def test_text_of_users_is_shown_and_not_obeyed(capsys, text, shown):
 
 def test_lines_stay_lines_but_not_in_tables():
     assert messages.escape("a\nb") == "a\nb"
-    assert messages.on_one_line("a\nb") == "a\\nb"
+    assert messages.escape_line("a\nb") == "a\\nb"
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_lines_stay_lines_but_not_in_tables():
 )
 def test_settings_of_the_library_are_options_here(setting, text):
     error = InputError("wrong", advice=("Set ", setting, "."))
-    assert messages.in_words(error) == f"wrong. {text}".rstrip()
+    assert messages.describe_error(error) == f"wrong. {text}".rstrip()
 
 
 def test_labels_that_look_like_settings_stay():
     message = "no column 'max_rank'; it has 'n_sweeps'"
-    assert messages.in_words(InputError(message)) == message
+    assert messages.describe_error(InputError(message)) == message
 
 
 def test_arguments_that_are_refused_are_options_here():
     error = InputError(place=Setting("n_sweeps"), allowed="at least 1", value=0)
-    assert messages.in_words(error) == "--sweeps must be at least 1, got 0 instead."
+    assert messages.describe_error(error) == "--sweeps must be at least 1, got 0 instead."
