@@ -16,10 +16,9 @@ import warnings
 import numpy as np
 
 import fillrank as fr
-from fillrank.posterior.fold_in import fold_in
+from fillrank.posterior.low_rank import LowRankPosterior, Units
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.metrics import coverage, rmse
-from fillrank.posterior.posterior import Posterior, Units
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers.model import Draw
 from fillrank.table.entries import compress
@@ -166,8 +165,9 @@ def speed(arguments):
     print("| new rows | entries of each | processor | clock |")
     print("|---|---|---|---|")
     with one_blas_thread(), Workers(arguments.threads or 2) as workers:
-        posterior = Posterior(draws, Units(0.0, 1.0, None), mean_draw(draws))
-        fold_in(posterior, compress(1, np.zeros(1, int), np.zeros(1, int), np.zeros(1)), workers)
+        posterior = LowRankPosterior(draws, Units(0.0, 1.0, None), mean_draw(draws))
+        one = compress(1, np.zeros(1, int), np.zeros(1, int), np.zeros(1))
+        posterior.fold_in(one, "rows", workers)
         for n_rows, n_each in ((1, 20), (1000, 20), (1000, 100)):
             columns = rng.permuted(np.tile(np.arange(3706), (n_rows, 1)), axis=1)[:, :n_each]
             values = rng.standard_normal(columns.size)
@@ -175,7 +175,7 @@ def speed(arguments):
                 n_rows, np.repeat(np.arange(n_rows), n_each), columns.ravel(), values
             )
             started = time.process_time(), time.perf_counter()
-            fold_in(posterior, entries, workers)
+            posterior.fold_in(entries, "rows", workers)
             processor, clock = time.process_time() - started[0], time.perf_counter() - started[1]
             print(f"| {n_rows:,} | {n_each} | {processor:.2f} s | {clock:.2f} s |", flush=True)
 

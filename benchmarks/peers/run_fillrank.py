@@ -75,6 +75,7 @@ def model_for(problem):
         max_rank=problem.rank,
         burn_in=min(BURN_IN, problem.iterations - 1),
         n_sweeps=problem.iterations,
+        n_chains=1,  # the other programs have one
         n_threads=problem.threads,
         random_state=problem.seed,
         progress=False,

@@ -6,6 +6,7 @@ TYPE_CHECKING = False  # as type checkers know it from typing, which takes long 
 if TYPE_CHECKING:
     from typing import Any
 
+    from fillrank.completion import Completion, load
     from fillrank.errors import (
         CacheWarning,
         CheckpointWarning,
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from fillrank.estimators.gasr import GASR
     from fillrank.estimators.hasi import HASI
     from fillrank.estimators.ipm3f import IPM3F
-    from fillrank.estimators.keeping import load
     from fillrank.estimators.m3f import M3F
     from fillrank.estimators.relaxed_spectral import RelaxedSpectral
     from fillrank.estimators.score import score
@@ -42,6 +42,7 @@ __all__ = [
     "M3F",
     "CacheWarning",
     "CheckpointWarning",
+    "Completion",
     "ConvergenceWarning",
     "EntryKFold",
     "FillrankError",
@@ -69,6 +70,7 @@ _HOMES = {
     "BPMF": "fillrank.estimators.bpmf",
     "CacheWarning": "fillrank.errors",
     "CheckpointWarning": "fillrank.errors",
+    "Completion": "fillrank.completion",
     "ConvergenceWarning": "fillrank.errors",
     "EntryKFold": "fillrank.estimators.splits",
     "FillrankError": "fillrank.errors",
@@ -82,7 +84,7 @@ _HOMES = {
     "SoftImpute": "fillrank.estimators.soft_impute",
     "SoftImputeALS": "fillrank.estimators.soft_impute_als",
     "UnitsWarning": "fillrank.errors",
-    "load": "fillrank.estimators.keeping",
+    "load": "fillrank.completion",
     "read": "fillrank.io.read",
     "score": "fillrank.estimators.score",
     "synthetic": "fillrank.table.synthetic",

@@ -30,6 +30,12 @@ def as_real(values: Any, what: str) -> np.ndarray:
     return array.astype(np.float64, copy=False)
 
 
+def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """Refuse a value that is not one of those allowed."""
+    if value not in allowed:
+        raise InputError(place=Setting(name), allowed=f"one of {allowed}", value=value)
+
+
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     """Convert ``value`` to int if it is a whole number from ``low`` to ``high``."""
     allowed = f"at least {low}" if high is None else f"from {low} to {high}"

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import fillrank as fr
 from fillrank.errors import InputError
+from fillrank.runtime import memory
 from helpers.fitted_models import DRAWN, METHODS, ORDINAL, cells_of, fitted
 from helpers.quick_fits import quick, table
 
@@ -58,7 +59,7 @@ def large():
 
 @EACH
 def test_fit_transform_asks_for_room_before_it_fits(name, room, monkeypatch):
-    X = cells_of(name)
+    X = fr.Observations.of(cells_of(name))
     model = METHODS[name]()
     monkeypatch.setattr(model, "_fit", None)  # would fail
     room(5000)
@@ -71,18 +72,19 @@ def test_fit_transform_asks_for_room_before_it_fits(name, room, monkeypatch):
 
 @EACH
 def test_tables_that_cannot_fit_are_refused(name, room):
-    model, X = fitted(name), cells_of(name)
+    model, cells = fitted(name), cells_of(name)
+    X = fr.Observations.of(cells)
     room(5000)
     with pytest.raises(InputError, match=r"240 cells .* Give fewer rows at a time"):
         model.transform(X)
     with pytest.raises(InputError, match="Give fewer rows at a time"):
         model.predict(X)
-    with pytest.raises(InputError, match=r"240 cells .* Ask for fewer rows at a time"):
+    with pytest.raises(InputError, match=r"240 cells .* Request fewer rows at a time"):
         model.predict_block(np.arange(20), np.arange(12))
-    with pytest.raises(InputError, match=r"240 lines .* or for a smaller n"):
+    with pytest.raises(InputError, match=r"240 lines .* or a smaller n"):
         model.recommend(n=12)
     assert model.predict_block([3], np.arange(12)).shape == (1, 12)
-    assert model.transform(X[:3]).shape == (3, 12)
+    assert model.transform(cells[:3]).shape == (3, 12)
     assert len(model.recommend(n=1)) <= 20
 
 
@@ -130,7 +132,7 @@ def test_much_memory_is_announced(room, monkeypatch, capsys):
     capsys.readouterr()
     model.transform(X)
     assert "cells takes" not in capsys.readouterr().err
-    monkeypatch.setattr("fillrank.estimators.fitted._MUCH", 7000)
+    monkeypatch.setattr("fillrank.runtime.memory._MUCH_MEMORY", 7000)
     model.transform(X)
     assert "a table of 300 cells takes 7.2 kB while it is made." in capsys.readouterr().err
     quick(progress=False).fit(X).transform(X)
@@ -152,7 +154,8 @@ def test_a_table_takes_no_more_than_is_said(name, kind):
     X[data.row_index, data.column_index] = values
     X = kind(X)
     model = METHODS[name]().set_params(max_rank=1).fit(X)
-    said = model._bytes_a_cell * n_rows * n_columns
+    bytes_per_cell = memory._BYTES_PER_LEVEL_CELL if name in ORDINAL else memory._BYTES_PER_CELL
+    said = bytes_per_cell * n_rows * n_columns
     rows, columns = np.arange(n_rows), np.arange(n_columns)
     model.predict_block(rows, columns)  # compiles
     model.transform(X)

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
 from fillrank.errors import InputError, NotSupportedError
-from fillrank.posterior.completions import Completions
+from fillrank.posterior.imputation import Imputations
 from helpers.fitted_models import DRAWN, METHODS, fitted, ratings
 from helpers.quick_fits import NAN, quick, table
 from reference.verdicts import ALARM, ks_uniform, limit_of
@@ -37,7 +37,7 @@ def model(X):
 
 
 def in_holes(model, X, n=N, random_state=0):
-    """Completions' values where X is missing (n, cells)."""
+    """Imputations' values where X is missing (n, cells)."""
     tables = model.sample_completions(n, random_state=random_state)
     return np.array([completed[np.isnan(X)] for completed in tables])
 
@@ -132,21 +132,21 @@ SEEN_IN_MOMENTS = ("no noise", "noise for all tables", "too little noise", "vari
 
 def test_nothing_is_seen_where_nothing_is_planted(model, X, monkeypatch):
     right = lambda c, number, i: restored(c, number, i, noise_of(c, number, i))  # noqa: E731
-    monkeypatch.setattr(Completions, "row", right)
+    monkeypatch.setattr(Imputations, "row", right)
     check_noise(model, X)
     check_moments(model, X)
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_noise_shows(bug, model, X, monkeypatch):
-    monkeypatch.setattr(Completions, "row", BUGS[bug])
+    monkeypatch.setattr(Imputations, "row", BUGS[bug])
     with pytest.raises(AssertionError):
         check_noise(model, X)
 
 
 @pytest.mark.parametrize("bug", SEEN_IN_MOMENTS)
 def test_the_moments_show(bug, model, X, monkeypatch):
-    monkeypatch.setattr(Completions, "row", BUGS[bug])
+    monkeypatch.setattr(Imputations, "row", BUGS[bug])
     with pytest.raises(AssertionError):
         check_moments(model, X)
 
@@ -154,7 +154,7 @@ def test_the_moments_show(bug, model, X, monkeypatch):
 def test_few_completions_are_far_apart_in_the_run(model):
     """Neighbours in a chain are alike: the first and the last draw are among any few."""
     draws = model.posterior_.draws
-    chosen = Completions(model.posterior_, 4, 0)._draws
+    chosen = Imputations(model.posterior_, 4, 0)._draws
     places = [next(t for t, draw in enumerate(draws) if draw is one) for one in chosen]
     assert places == [0, 33, 66, 99]
 
@@ -170,7 +170,7 @@ def test_seeds(model, X):
 
 @pytest.mark.parametrize("cells_at_once", [1, 20, 10**6])
 def test_a_stream_has_the_same_values(model, X, cells_at_once, monkeypatch):
-    monkeypatch.setattr("fillrank.estimators.asking._CELLS_AT_ONCE", cells_at_once)
+    monkeypatch.setattr("fillrank.completion._CELLS_AT_ONCE", cells_at_once)
     blocks = list(model.predict_missing(level=0.5, n_draws=3, random_state=7))
     stream = pd.concat(blocks, ignore_index=True)
     draws = ["draw_1", "draw_2", "draw_3"]
@@ -188,13 +188,13 @@ def test_linear_algebra_is_on_one_thread(model, X, monkeypatch):
     from threadpoolctl import threadpool_info
 
     used = set()
-    right = Completions.row
+    right = Imputations.row
 
     def spy(*given):
         used.update(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
         return right(*given)
 
-    monkeypatch.setattr(Completions, "row", spy)
+    monkeypatch.setattr(Imputations, "row", spy)
     model.sample_completions(1)
     next(model.predict_missing(n_draws=1))
     assert used == {1}

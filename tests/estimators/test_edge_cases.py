@@ -163,7 +163,7 @@ def test_a_new_value_that_is_far_too_large_is_refused(value):
     rows[1, :2] = 1.0, value
     for door in (model.transform, model.fold_in, model.predict):
         with pytest.raises(
-            InputError, match=r"new values may be up to 1e\+15 .* Is it in the same unit"
+            InputError, match=r"new values can be up to 1e\+15 .* Check that it is in the same unit"
         ):
             door(rows)
     assert np.isfinite(model.transform(rows[:1])).all()
@@ -199,7 +199,7 @@ def test_variances_are_in_the_units_of_the_data():
         (np.array([[1.0, np.inf], [2.0, 3.0]]), "finite.*row 0, column 1"),
         (np.full((3, 3), NAN), "at least one value must be observed"),
         (1e200 * table(), "at most 1e\\+152 in size.*Change their unit"),
-        (1e-200 * table(), "spread by at least 1e-152.*Change their unit"),
+        (1e-200 * table(), "must be 0 or at least 1e-152.*Change their unit"),
     ],
 )
 def test_tables_that_are_refused(X, message):

@@ -144,7 +144,7 @@ def test_picking_entries_keeps_their_order_and_all_names():
     [
         ([-1, 0], "from 0 to 559; got -1 to 0"),
         ([3, 560], "from 0 to 559; got 3 to 560"),
-        ([4, 9, 4], "position 4 came twice"),
+        ([4, 9, 4], "position 4 is repeated"),
         ([], "list of positions"),
         (3, "list of positions"),
         ([1.0], "list of positions"),

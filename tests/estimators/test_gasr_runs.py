@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -122,9 +123,11 @@ def test_chains_that_disagree_have_not_converged():
     model = quick(n_sweeps=200, n_chains=2).fit(X)
     assert model.diagnostics().converged
     apart = np.array([0.0, 10.0])[:, None, None]
-    model.traces_ = model.traces_._replace(probes=model.traces_.probes + apart)
-    assert model.diagnostics().rhat["prediction (median)"] > 1.5
-    assert not model.diagnostics().converged
+    traces = model.traces_._replace(probes=model.traces_.probes + apart)
+    completion = model.completion_
+    wrong = replace(completion, record=replace(completion.record, traces=traces))
+    assert wrong.diagnostics().rhat["prediction (median)"] > 1.5
+    assert not wrong.diagnostics().converged
 
 
 @quiet

@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
-from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError
+from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.estimators import sampled
 from fillrank.run import chains, loop, recorder
 from fillrank.samplers import bpmf, gasr
@@ -219,19 +219,6 @@ def test_others_are_left_alone():
     model.run_longer(5)
     np.testing.assert_array_equal(new.predict(0, [1, 2]), before)
     assert len(old_draws) == 8
-
-
-def test_models_that_cannot_go_on_say_why(tmp_path):
-    model = fitted("GASR")
-    model.save(tmp_path / "model.fillrank")
-    with pytest.raises(NotSupportedError, match="loaded from a file, which has no chains"):
-        fr.load(tmp_path / "model.fillrank").run_longer(1)
-    new = model.fold_in(new_rows("GASR"))
-    with pytest.raises(NotSupportedError, match="new rows or columns has no chains to go on with"):
-        new.run_longer(1)
-    new.save(tmp_path / "new.fillrank")
-    with pytest.raises(NotSupportedError, match="new rows or columns has no chains to go on with"):
-        fr.load(tmp_path / "new.fillrank").run_longer(1)
 
 
 @EACH

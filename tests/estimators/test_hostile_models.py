@@ -17,8 +17,7 @@ import pytest
 
 import fillrank as fr
 from fillrank.errors import FillrankError, ReadError
-from fillrank.estimators import keeping
-from fillrank.posterior import validation
+from fillrank.posterior import model_file, validation
 from fillrank.storage.array_file import read, write
 from helpers.fitted_models import cells_of, fit, new_rows
 from helpers.forged_files import forged
@@ -81,7 +80,7 @@ def content(request, tmp_path_factory):
 
 def loaded(content, monkeypatch):
     """The model of a file with this content, or None if it is refused. Nothing else may happen."""
-    monkeypatch.setattr(keeping, "read", lambda path, kind: content)
+    monkeypatch.setattr(model_file, "read", lambda path, kind: content)
     try:
         return fr.load("model.fillrank")
     except ReadError:
@@ -185,9 +184,9 @@ def test_forgeries_are_told_by_name(forge, words, tmp_path):
         ("noise_variance", validation, "_is_amount", "number >= 0", "number > -2"),
         ("left", validation, "_check_draw", "left.shape == (shape[0], right.shape[1])", "True"),
         ("left", validation, "_is_numeric", "np.isfinite(array).all()", "True"),
-        ("entries", keeping, "_check_entries", "(k < n).all()", "True"),
-        ("entries", keeping, "_check_entries", "np.isfinite(values).all()", "True"),
-        ("n_threads", keeping, "_with_settings", "1, _MOST_THREADS)", "1)"),
+        ("entries", model_file, "_check_entries", "(k < n).all()", "True"),
+        ("entries", model_file, "_check_entries", "np.isfinite(values).all()", "True"),
+        ("n_threads", model_file, "_checked_settings", "1, _MOST_THREADS)", "1)"),
     ],
 )
 def test_planted_bugs_let_forgeries_through(where, module, name, old, new, tmp_path, monkeypatch):

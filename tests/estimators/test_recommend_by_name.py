@@ -10,8 +10,10 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
+import fillrank.completion as module
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
-from fillrank.estimators import recommending
+from fillrank.posterior import low_rank
+from fillrank.posterior.recommend import LeftOut, Top, seen
 from helpers.fitted_models import DRAWN, METHODS, cells_of, fitted, ratings
 from helpers.quick_fits import NAN, quick, table
 
@@ -327,32 +329,32 @@ def _seen_by_place(entries, rows):
 
 
 def _seen_by_nobody(entries, rows):
-    return recommending.LeftOut(np.zeros(len(rows) + 1, np.int64), np.zeros(0, np.int32))
+    return LeftOut(np.zeros(len(rows) + 1, np.int64), np.zeros(0, np.int32))
 
 
-_seen = recommending.recommend.seen
+_seen = seen
 
 
 @pytest.mark.parametrize("wrong", [_seen_by_place, _seen_by_nobody])
 def test_what_is_left_out_wrongly_is_seen(wrong, model, X, monkeypatch):
-    monkeypatch.setattr(recommending.recommend, "seen", wrong)
+    monkeypatch.setattr(module, "seen", wrong)
     with pytest.raises(AssertionError):
         check_best(model.recommend("r7", n=10), model, "r7", 10, missing_in(X, "r7"))
 
 
 @pytest.mark.parametrize("bug", ["worst first", "one less", "values of others"])
 def test_a_wrong_order_is_seen(bug, model, X, monkeypatch):
-    right = recommending.recommend.by_mean
+    right = low_rank.best_by_mean
 
     def wrong(*given):
         columns, scores = right(*given)
         if bug == "worst first":
-            return recommending.Top(columns[:, ::-1], scores[:, ::-1])
+            return Top(columns[:, ::-1], scores[:, ::-1])
         if bug == "one less":
-            return recommending.Top(columns[:, 1:], scores[:, 1:])
-        return recommending.Top(columns, np.roll(scores, 1, axis=1))
+            return Top(columns[:, 1:], scores[:, 1:])
+        return Top(columns, np.roll(scores, 1, axis=1))
 
-    monkeypatch.setattr(recommending.recommend, "by_mean", wrong)
+    monkeypatch.setattr(low_rank, "best_by_mean", wrong)
     with pytest.raises(AssertionError):
         check_best(model.recommend("r5", n=4), model, "r5", 4, FILMS[1:])
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,9 +16,8 @@ class Fixed:
     def __init__(self, seen, predicted, low, high, value_range):
         fitted = quick().fit(seen)
         self.observations_ = fitted.observations_
-        self.posterior_ = fitted.posterior_._replace(
-            units=fitted.posterior_.units._replace(value_range=value_range)
-        )
+        units = fitted.posterior_.units._replace(value_range=value_range)
+        self.posterior_ = replace(fitted.posterior_, units=units)
         self._answers = np.asarray(predicted), np.asarray(low), np.asarray(high)
 
     def predict(self, rows, columns, *, unknown):

@@ -60,9 +60,7 @@ def test_intervals_of_many_tables_hold_what_they_say(n_entries, additive):
 def test_smaller_tables_are_warned_of(method, fewest):
     X = np.full((10, 6), np.nan)
     X.flat[: fewest - 1] = np.random.default_rng(0).standard_normal(fewest - 1)
-    with pytest.warns(
-        SmallTableWarning, match=f"has {fewest - 1} entries.*should be {fewest} or more"
-    ):
+    with pytest.warns(SmallTableWarning, match=f"has {fewest - 1} entries.*need {fewest} or more"):
         method(n_sweeps=20, progress=False).fit(X)
     X.flat[fewest - 1] = 0.3
     with warnings.catch_warnings():

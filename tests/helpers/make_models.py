@@ -41,7 +41,7 @@ def ratings():
 def answers(model):
     """What a model says of some cells, as JSON."""
     said = {"rank": model.rank_, "predict": model.predict(*CELLS).tolist()}
-    if isinstance(model, fr.GASR | fr.BPMF):
+    if model.posterior_.has_draws:
         low, high = model.predict_interval(*CELLS, kind="observation")
         said |= {"low": low.tolist(), "high": high.tolist()}
     return said

@@ -4,6 +4,7 @@ Seeds are fixed. A statistical check has the false-alarm rate of `reference.verd
 states its own.
 """
 
+import dataclasses
 import math
 
 import numpy as np
@@ -11,9 +12,9 @@ import pytest
 
 import fillrank as fr
 import fillrank.posterior.fold_in as module
-from fillrank.posterior.fold_in import empirical_law, fold_in, transposed
+from fillrank.posterior.fold_in import empirical_law, fold_in_rows
+from fillrank.posterior.low_rank import LowRankPosterior, Units
 from fillrank.posterior.mean import mean_draw
-from fillrank.posterior.posterior import Posterior, Units
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
@@ -35,7 +36,7 @@ def draw(m=30, n=8, r=3, seed=0, noise=0.2):
 
 
 def posterior_of(draws, units=UNITS):
-    return Posterior(draws, units, mean_draw(draws))
+    return LowRankPosterior(draws, units, mean_draw(draws))
 
 
 def entries_of(rows):
@@ -56,7 +57,9 @@ def many_entries(n_rows, n_columns, n_each, seed=0):
 
 def folded(posterior, entries=None, n_threads=1, seed=0):
     with Workers(n_threads) as workers:
-        return fold_in(posterior, entries_of(ROWS) if entries is None else entries, workers, seed)
+        entries = entries_of(ROWS) if entries is None else entries
+        draws, mean = fold_in_rows(posterior.draws, posterior.mean, entries, workers, seed)
+    return LowRankPosterior(draws, posterior.units, mean)
 
 
 def signal(drawn):
@@ -227,7 +230,7 @@ def test_other_rows_do_not_matter():
 
 def test_transposed_twice_is_the_same():
     posterior = posterior_of(two_kinds(3))
-    twice = transposed(transposed(posterior))
+    twice = posterior.transpose().transpose()
     assert twice.units == posterior.units
     for w, v in zip([*twice.draws, twice.mean], [*posterior.draws, posterior.mean], strict=True):
         assert all(one is other for one, other in zip(w, v, strict=True))
@@ -235,7 +238,7 @@ def test_transposed_twice_is_the_same():
 
 def test_new_columns_are_new_rows_of_the_transpose():
     draws = in_one_space()
-    new = transposed(folded(transposed(posterior_of(draws))))
+    new = folded(posterior_of(draws).transpose()).transpose()
     assert new.shape == (50, 3)
     expected = expected_signal([Draw(w.right, w.left, w.noise_variance) for w in draws])
     np.testing.assert_allclose(signal(new.mean).T, expected, atol=1e-12)
@@ -298,12 +301,12 @@ BUGS = {
         "_regression", "math.sqrt(max(draw.noise_variance, SMALLEST_NOISE))", "draw.noise_variance"
     ),
     "another draw's noise": (
-        "fold_in", "_regression(draw, basis)",
-        "_regression(posterior.draws[0]._replace(left=draw.left, right=draw.right), basis)",
+        "fold_in_rows", "_regression(draw, basis)",
+        "_regression(draws[0]._replace(left=draw.left, right=draw.right), basis)",
     ),
     "another draw's law": (
-        "fold_in", "_regression(draw, basis)",
-        "_regression(draw._replace(left=posterior.draws[0].left), basis)",
+        "fold_in_rows", "_regression(draw, basis)",
+        "_regression(draw._replace(left=draws[0].left), basis)",
     ),
     "mean not taken off": ("_gather", "- regression.offsets[j]", "- 0.0"),
     "mean not added back": ("_regress_rows", "c[a] = mean[a]", "c[a] = 0.0"),
@@ -313,11 +316,11 @@ BUGS = {
     ),
     "no prior precision": ("_factorise", "1.0 + value", "value"),
     "R^-1 for R^-T": ("_solve_transposed", "system[a, b] * v[a]", "system[a, b] * v[b]"),
-    "same numbers for all draws": ("fold_in", "Address(key, t,", "Address(key, 0,"),
+    "same numbers for all draws": ("fold_in_rows", "Address(key, t,", "Address(key, 0,"),
     "same numbers for all rows": ("_regress_rows", "row_bits(stream, i,", "row_bits(stream, 0,"),
     "draws are means": ("_regress_rows", "_add_product(L, noise, c)", "pass"),
     "means are draws": ("_regress_rows", *_DRAWN_TOO_EARLY),
-    "sum, not mean": ("fold_in", "means / len(draws)", "means / 1"),
+    "sum, not mean": ("fold_in_rows", "means / len(draws)", "means / 1"),
     "variances of the rows": ("empirical_law", "(m + 1) / max(m - 3, 1)", "1.0"),
     "correlations of the rows": ("empirical_law", "/ (m + k)", "/ m"),
     "no correlations": ("empirical_law", "/ (m + k)", "* 0.0"),
@@ -342,7 +345,7 @@ def uncompiled(monkeypatch):
 
 def _plant(monkeypatch, bug):
     plant(monkeypatch, module, *BUGS[bug])
-    monkeypatch.setitem(globals(), "fold_in", module.fold_in)
+    monkeypatch.setitem(globals(), "fold_in_rows", module.fold_in_rows)
 
 
 def test_nothing_is_caught_where_nothing_is_planted(uncompiled):
@@ -365,8 +368,8 @@ def test_draws_catch(bug, uncompiled):
 def covered(posterior, entries, truth, seed=0):
     """Whether the 90% intervals of new rows hold the signal, for all cells of the rows."""
     rows, columns = np.indices(truth.shape).reshape(2, -1)
+    new = folded(posterior, entries, seed=seed)
     with Workers(1) as workers:
-        new = fold_in(posterior, entries, workers, seed)
         low, high = new.interval(rows, columns, 0.9, "signal", workers)
     return ((low <= truth.ravel()) & (truth.ravel() <= high)).reshape(truth.shape)
 
@@ -408,7 +411,7 @@ def fits():
         X[observations.row_index, observations.column_index] = observations.values
         model = fr.GASR(n_sweeps=250, random_state=seed, n_threads=1, progress=False).fit(X[:60])
         location, scale, _ = model.posterior_.units
-        posterior = model.posterior_._replace(units=UNITS)
+        posterior = dataclasses.replace(model.posterior_, units=UNITS)
         made.append((posterior, *((Y[60:] - location) / scale for Y in (X, truth))))
     return made
 

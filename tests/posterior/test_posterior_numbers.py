@@ -1,11 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 from fillrank.kernels.predictions import pair_values
+from fillrank.posterior.low_rank import LowRankPosterior, Units, _share_out, quantiles
 from fillrank.posterior.mean import mean_draw
-from fillrank.posterior.posterior import Posterior, Units, _share_out, quantiles
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
 
@@ -24,7 +26,7 @@ def make(
         )
         for _ in range(n_draws)
     ]
-    return Posterior(draws, units, mean_draw(draws))
+    return LowRankPosterior(draws, units, mean_draw(draws))
 
 
 def dense(posterior):
@@ -101,7 +103,7 @@ def test_observation_intervals_contain_those_of_the_signal(workers):
 def _with_outliers(posterior):
     """The first eight draws are 1,000 times as large as they were."""
     draws = [draw._replace(left=1000 * draw.left) for draw in posterior.draws[:8]]
-    return posterior._replace(draws=draws + posterior.draws[8:])
+    return replace(posterior, draws=draws + posterior.draws[8:])
 
 
 def test_observation_intervals_hold_simulated_observations(workers):
@@ -127,7 +129,7 @@ def test_a_single_draw(workers):
 
 def test_everything_stays_within_the_scale(workers):
     posterior = make(units=Units(3.0, 2.5, (1.0, 5.0)))
-    free = posterior._replace(units=UNITS)
+    free = replace(posterior, units=UNITS)
     rows, columns = cells(posterior)
     for kind in ("signal", "observation"):
         np.testing.assert_array_equal(
@@ -145,7 +147,7 @@ def test_blocks_and_threads_do_not_change_a_bit(monkeypatch, workers):
     rows, columns = cells(posterior)
     expected = posterior.predict(rows, columns, workers)
     intervals = posterior.interval(rows, columns, 0.9, "observation", workers)
-    monkeypatch.setattr("fillrank.posterior.posterior._BLOCK", 17)
+    monkeypatch.setattr("fillrank.posterior.low_rank._BLOCK", 17)
     for n_threads in (1, 2, 4):
         with Workers(n_threads) as several:
             np.testing.assert_array_equal(posterior.predict(rows, columns, several), expected)

@@ -6,11 +6,11 @@ from scipy import stats
 
 from fillrank.kernels import predictions as kernels
 from fillrank.kernels.ordinal import Scorer
-from fillrank.posterior import recommend
+from fillrank.posterior import levels, low_rank, recommend
+from fillrank.posterior.levels import FitRowsByMargin, LevelPosterior
+from fillrank.posterior.low_rank import LowRankPosterior, Units
 from fillrank.posterior.mean import mean_draw
-from fillrank.posterior.ordinal import OrdinalPosterior
-from fillrank.posterior.posterior import Posterior, Units
-from fillrank.posterior.recommend import LeftOut, by_draw, by_level, by_mean, by_quantile, seen
+from fillrank.posterior.recommend import LeftOut, TopQuery, seen
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
@@ -34,7 +34,22 @@ def posterior(kind, seed=0, n_draws=N_DRAWS):
 
     draws = [Draw(side(M), side(N_COLUMNS), 1.0) for _ in range(n_draws)]
     mean = draws[0] if kind == "ties" else mean_draw(draws)
-    return Posterior(draws, Units(3.0, 2.0, (1.0, 5.0)), mean)
+    return LowRankPosterior(draws, Units(3.0, 2.0, (1.0, 5.0)), mean)
+
+
+def by_mean(post, rows, out, n, workers):
+    return post.top(TopQuery(rows, out, n), workers)
+
+
+def by_quantile(post, rows, out, n, quantile, workers):
+    return post.top(TopQuery(rows, out, n, "cautious", quantile), workers)
+
+
+def by_draw(post, rows, out, n, rng, workers):
+    return post.top(TopQuery(rows, out, n, "curious", rng=rng), workers)
+
+
+by_level = by_mean
 
 
 def left_out(seed=0, rows=ROWS):
@@ -103,7 +118,8 @@ def ordinal_posterior(seed=0):
         left, right = (rng.integers(-2, 3, (k, width)).astype("f4") for k in (M, N_COLUMNS))
         return Scorer(left, right, np.sort(rng.normal(0, 2, (M, 3)), axis=1))
 
-    return OrdinalPosterior([scorer(width) for width in (0, 2, 1, 3)], np.array([1.0, 2, 4, 7]))
+    scorers = [scorer(width) for width in (0, 2, 1, 3)]
+    return LevelPosterior(scorers, np.array([1.0, 2, 4, 7]), FitRowsByMargin(1.0))
 
 
 def check_level(n, seed=0):
@@ -254,7 +270,7 @@ def check_choice_of_draws():
         Draw(np.ones((1, 1), "f4"), np.eye(N_DRAWS, dtype="f4")[:, t : t + 1], 1.0)
         for t in range(N_DRAWS)
     ]
-    post = Posterior(draws, Units(0.0, 1.0, None), draws[0])
+    post = LowRankPosterior(draws, Units(0.0, 1.0, None), draws[0])
     rows = np.zeros(5500, dtype=np.int64)
     out = LeftOut(np.zeros(rows.size + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
     with Workers(1) as workers:
@@ -312,7 +328,7 @@ BUGS = {
     "left out in the wrong block": ("blocks", kernels, "_mark", " - first", ""),
     "marks of the row before": ("mean", kernels, "_mark", "marks[:] = False", "pass"),
     "left out by position, not number": (
-        "quantile", recommend, "_best", "number[asked.left_out.indices]", "asked.left_out.indices"
+        "quantile", recommend, "_best", "number[query.left_out.indices]", "query.left_out.indices"
     ),
     "the wrong tail": ("quantile", kernels, "place_of", "quantile *", "(1 - quantile) *"),
     "the usual place of a quantile": (
@@ -336,14 +352,13 @@ BUGS = {
     ),
     "not sorted": ("mean", recommend, "_sorted", "-heaps.scores)", "heaps.scores)"),
     "another row's draw": (
-        "draw", recommend, "by_draw", "asked.part(mine)", "asked.part(mine[::-1])"
+        "draw", recommend, "best_by_draw", "query.part(mine)", "query.part(mine[::-1])"
     ),
     "levels without scores": (
-        "level", recommend, "by_level", "side([scorer.left for", "side([0 * scorer.left for"
+        "level", recommend, "best_by_score", "side([scorer.left for", "side([0 * scorer.left for"
     ),
-    "scores for levels": ("level", recommend, "by_level", "top.scores[p, k] =", "_ ="),
     "the first block of rows alone": (
-        "blocks", recommend, "_best", "asked.rows[block]", "asked.rows[: asked.rows[block].size]"
+        "blocks", recommend, "_best", "query.rows[block]", "query.rows[: query.rows[block].size]"
     ),
 }  # fmt: skip
 
@@ -354,16 +369,26 @@ def test_planted_bugs_are_caught(monkeypatch, bug):
     name, module, function, old, new = BUGS[bug]
     into = (recommend,) if module is kernels and hasattr(recommend, function) else ()
     plant(monkeypatch, module, function, old, new, into=into)
-    if module is recommend and function in globals():
-        monkeypatch.setitem(globals(), function, getattr(recommend, function))
+    for user in (low_rank, levels):
+        if hasattr(user, function):
+            monkeypatch.setattr(user, function, getattr(module, function))
     with pytest.raises((AssertionError, IndexError)):
         CHECKS[name](monkeypatch)
 
 
+def test_scores_in_place_of_levels_are_caught(monkeypatch):
+    score = levels.best_by_score
+    monkeypatch.setattr(
+        LevelPosterior, "top", lambda self, query, workers: score(self.scorers, query, workers)
+    )
+    with pytest.raises(AssertionError):
+        CHECKS["level"](monkeypatch)
+
+
 def test_the_same_draw_for_all_rows_is_caught(monkeypatch):
-    same = "rng.integers(len(posterior.draws), size=1).repeat(rows.size)"
-    old = "rng.integers(len(posterior.draws), size=rows.size)"
-    plant(monkeypatch, recommend, "by_draw", old, same)
-    monkeypatch.setitem(globals(), "by_draw", recommend.by_draw)
+    same = "rng.integers(len(draws), size=1).repeat(n_rows)"
+    old = "rng.integers(len(draws), size=n_rows)"
+    plant(monkeypatch, recommend, "best_by_draw", old, same)
+    monkeypatch.setattr(low_rank, "best_by_draw", recommend.best_by_draw)
     with pytest.raises(AssertionError):
         check_choice_of_draws()

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import fillrank as fr
+import fillrank.completion as completion
 from fillrank.errors import NotSupportedError
-from fillrank.estimators import sampled
 from fillrank.posterior import to_arviz as module
 from fillrank.posterior.diagnostics import diagnose
-from fillrank.posterior.posterior import Units
+from fillrank.posterior.low_rank import Units
 from fillrank.run import recorder
 from fillrank.run.recorder import Traces
 from reference.planted import plant
@@ -108,7 +108,7 @@ def test_draws_are_numbered_by_sweeps_and_thinning_costs_the_traces_nothing(monk
 def test_wrong_numbers_of_sweeps_are_seen(monkeypatch, old, new):
     # In a whole run every draw is kept: there the first of the bugs does nothing.
     whole = fitted().to_arviz()
-    plant(monkeypatch, module, "to_arviz", old, new, into=[sampled])
+    plant(monkeypatch, module, "to_arviz", old, new, into=[completion])
     thinned = thinned_and_whole(monkeypatch)[0]
     assert not same_where_kept(thinned, whole)
 

@@ -6,8 +6,8 @@ import pytest
 from fillrank.errors import ReadError
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior import validation
-from fillrank.posterior.ordinal import OrdinalPosterior
-from fillrank.posterior.posterior import Posterior, Units
+from fillrank.posterior.levels import FitRowsByMargin, LevelPosterior
+from fillrank.posterior.low_rank import LowRankPosterior, Units
 from fillrank.posterior.validation import (
     check_history,
     check_ordinal,
@@ -29,7 +29,7 @@ def draw(m=4, n=3, k=2, dtype=np.float32, noise_variance=0.1):
 
 
 def posterior(draws=None, units=None, mean=None):
-    return Posterior(
+    return LowRankPosterior(
         [draw(), draw()] if draws is None else draws,
         units or Units(3.0, 1.0, (1.0, 5.0)),
         mean or draw(k=4),
@@ -41,9 +41,10 @@ def scorer(m=4, n=3, k=2, n_thresholds=4, dtype=np.float64):
 
 
 def ordinal(scorers=None, levels=None):
-    return OrdinalPosterior(
+    return LevelPosterior(
         [scorer(), scorer(k=0)] if scorers is None else scorers,
         np.arange(1.0, 6.0) if levels is None else levels,
+        FitRowsByMargin(1.0),
     )
 
 

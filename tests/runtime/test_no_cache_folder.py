@@ -152,15 +152,16 @@ def test_diagnostics_need_no_home(tmp_path):
         [
             "-c",
             "import os, pwd; from pathlib import Path; pwd.getpwuid = {}.__getitem__\n"
-            "from fillrank.posterior.diagnostics import complaint\n"
+            "from fillrank.posterior.diagnostics import diagnose\n"
             "from fillrank.posterior.to_arviz import _makers\n"
             "import numpy as np; _makers()\n"
-            "print(repr(complaint(np.random.default_rng(0).normal(size=(2, 400, 3)))))\n"
+            "probes = np.random.default_rng(0).normal(size=(2, 400, 3))\n"
+            "print(diagnose({}, np.empty((2, 400, 0)), probes, 0).converged)\n"
             "print('HOME' in os.environ)",
         ],
         XDG_CACHE_HOME=str(tmp_path),
     )
-    assert ran.stdout == "''\nFalse\n"
+    assert ran.stdout == "True\nFalse\n"
 
 
 def test_a_folder_that_is_lost_during_the_run(tmp_path):

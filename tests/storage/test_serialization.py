@@ -8,8 +8,8 @@ import pytest
 
 from fillrank.errors import InputError, ReadError
 from fillrank.kernels.ordinal import Scorer
-from fillrank.posterior.ordinal import OrdinalPosterior
-from fillrank.posterior.posterior import Posterior, Units
+from fillrank.posterior.low_rank import Units
+from fillrank.posterior.model_file import _Levels, _LowRank
 from fillrank.samplers import bpmf, gasr, ipm3f
 from fillrank.samplers.model import Draw, Effect
 from fillrank.solvers.fit import PathPoint
@@ -373,13 +373,13 @@ STORED = {
         ipm3f.State(np.ones((4, 0)), np.ones((3, 0)), array(4, 4, dtype=np.float64), 5),
     ),
     "posterior": (
-        Posterior,
-        Posterior([draw(), draw()], Units(3.5, 1.1, (1.0, 5.0)), draw()),
+        _LowRank,
+        _LowRank([draw(), draw()], Units(3.5, 1.1, (1.0, 5.0)), draw()),
     ),
-    "no scale": (Posterior, Posterior([draw()], Units(0.0, 1.0, None), draw())),
+    "no scale": (_LowRank, _LowRank([draw()], Units(0.0, 1.0, None), draw())),
     "ordinal": (
-        OrdinalPosterior,
-        OrdinalPosterior([Scorer(array(4, 2), array(3, 2), array(4, 4))] * 2, np.arange(1.0, 6.0)),
+        _Levels,
+        _Levels([Scorer(array(4, 2), array(3, 2), array(4, 4))] * 2, np.arange(1.0, 6.0)),
     ),
     "path": (
         list[PathPoint],

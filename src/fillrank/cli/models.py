@@ -176,15 +176,14 @@ def _round_up(n_bytes: float) -> float:
     return math.ceil(n_bytes / unit) * unit
 
 
-def load(path: Path, threads: int | None, quiet: bool) -> Any:
+def load(path: Path, threads: int | None, quiet: bool) -> fr.Completion:
     """Load a model from a file, and set the number of threads."""
     if is_table(path):
         raise InputError(
             f"{path} looks like a table, but a model is required. Fit one first: "
             f"fillrank fit {shlex.quote(str(path))}"
         )
-    model = fr.load(path)
-    model.set_params(n_threads=threads, progress=not quiet)
+    model = fr.load(path).with_settings(n_threads=threads, progress=not quiet)
     if not quiet:
         report(f"Loaded {escape(str(path))}: {escape(_describe(model))}")
     return model
@@ -194,7 +193,7 @@ def _describe(model: Any) -> str:
     data = model.observations_
     n_rows, n_columns = data.shape
     entries = f"with its {len(data):,} entries" if len(data) else "without its entries"
-    return f"{type(model).__name__}, {n_rows:,} rows x {n_columns:,} columns, {entries}."
+    return f"{model.completion_.method}, {n_rows:,} rows x {n_columns:,} columns, {entries}."
 
 
 def check_entries(model: Any, path: Path, purpose: str, alternative: str = "") -> None:

@@ -35,7 +35,8 @@ from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
-    from fillrank.estimators.base import MatrixCompleter
+    from fillrank.completion import Completion
+    from fillrank.estimators.base import Estimator
 
 ENDINGS = (".csv", ".tsv", ".json", ".parquet")
 MOST_WIDE_CELLS = 5_000_000
@@ -240,7 +241,7 @@ def is_written_wide(data: Observations) -> bool:
 
 
 def write_missing(
-    path: Path, model: MatrixCompleter, level: float | None = None, *, show: bool = False
+    path: Path, model: Estimator | Completion, level: float | None = None, *, show: bool = False
 ) -> None:
     """Write each missing cell on a line: row, column, value and, with a level, lower and upper."""
     data = model.observations_
@@ -260,7 +261,7 @@ def write_missing(
             write_csv(file, _lines(first)[0], format_lines(chain([first], tables)))
 
 
-def write_wide(path: Path, model: MatrixCompleter) -> None:
+def write_wide(path: Path, model: Estimator | Completion) -> None:
     """Write the completed table: observed cells as they are, missing ones predicted."""
     data = model.observations_
     digits = significant_digits(data.values)
@@ -271,7 +272,9 @@ def write_wide(path: Path, model: MatrixCompleter) -> None:
         write_csv(file, header, _completed_rows(data, model, digits))
 
 
-def _completed_rows(data: Observations, model: MatrixCompleter, digits: int) -> Iterator[list[str]]:
+def _completed_rows(
+    data: Observations, model: Estimator | Completion, digits: int
+) -> Iterator[list[str]]:
     n_rows, n_columns = data.shape
     block = max(1, _BLOCK_CELLS // n_columns)
     for start in range(0, n_rows, block):

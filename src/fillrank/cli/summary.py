@@ -64,10 +64,10 @@ def describe_model(model: Any, held_out: HeldOut | None) -> Results:
 
 def _describe_factors(model: Any) -> Results:
     rank = str(model.rank_)
-    if hasattr(model, "rank_probabilities_"):
+    if model.completion_.record.rank_probabilities is not None:
         rank += f" (probability {100 * model.rank_probabilities_[model.rank_]:.0f}%)"
     lines = [("Rank", rank)]
-    if hasattr(model, "noise_variance_"):
+    if model.completion_.record.noise_variance is not None:
         noise = math.sqrt(model.noise_variance_)
         lines.append(("Noise level", f"{noise:.3g} (standard deviation)"))
     return lines
@@ -96,7 +96,7 @@ def describe_coverage(coverage: float, level: float) -> str:
 def describe_convergence(model: Any) -> str:
     """Describe whether a fit has converged; if not, why, and what to do."""
     found = convergence_of(model)
-    has_run = hasattr(model, "traces_")
+    has_run = model.completion_.record.traces is not None
     if not found.converged:
         advice = "" if has_run else " Both are settings in Python."
         return describe_error(found.warning("no")) + advice

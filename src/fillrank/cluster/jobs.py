@@ -211,7 +211,7 @@ def _kept(model: Any, folder: Path, with_data: bool) -> Iterator[Kept]:
 @lru_cache(maxsize=1)
 def _loaded(kept: Kept) -> Any:
     """The model, once on each worker; Dask's own threads share its processors."""
-    return kept.method.load(kept.path).set_params(n_threads=1, progress=False)
+    return kept.method.load(kept.path).with_settings(n_threads=1, progress=False)
 
 
 def predictions_of_part(

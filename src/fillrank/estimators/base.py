@@ -1,8 +1,273 @@
-"""The face that all methods share: tables in, answers by the users' own names."""
+"""What all estimators share: input validation, and the methods of scikit-learn and of `Completion`."""
 
-from fillrank.estimators.keeping import Keeping
-from fillrank.estimators.recommending import Recommending
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fillrank.completion import Completion, Unknown, load
+from fillrank.errors import InputError, NotSupportedError, ReadError
+from fillrank.estimators.checks import warn_of_units
+from fillrank.posterior.low_rank import Axis, Kind
+from fillrank.posterior.protocol import Posterior
+from fillrank.posterior.recommend import By
+from fillrank.posterior.record import Record
+from fillrank.runtime.memory import check_table_memory
+from fillrank.runtime.threads import Workers, available_threads
+from fillrank.table.frames import fill_in, is_data_frame
+from fillrank.table.input import as_matrix
+from fillrank.table.observations import Observations
+
+# Settings that belong to the machine and not to the model.
+_MACHINE_SETTINGS = {"checkpoint"}
 
 
-class MatrixCompleter(Recommending, Keeping):
-    """What a fitted method can be asked."""
+class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A method of matrix completion. Subclasses have settings and `_complete`.
+
+    ``fit`` leaves a `Completion` as ``completion_``, and its record as fitted attributes. Predictions
+    and all that follows a fit are methods of the completion; those here delegate to it.
+    """
+
+    completion_: Completion
+    observations_: Observations
+    posterior_: Posterior
+    n_threads: int | None
+    progress: bool
+    # A cluster is no property of the samples, which scikit-learn would route.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"client": UNUSED}
+    _predicts_levels: ClassVar[bool] = False
+
+    def fit(self, X: Any, y: None = None, *, client: Any = None) -> Self:
+        """Learn from the observed entries.
+
+        Parameters
+        ----------
+        X : Observations, data frame, array, masked array or sparse matrix
+            In an array NaN is missing; in a sparse matrix what is not stored is missing. A data
+            frame is wide, unless its columns are named like those of a long table. With a client also
+            a Dask data frame in long form, or the path or glob of Parquet files with such tables,
+            which workers read.
+        y : None
+            Not used; present for scikit-learn.
+        client : dask.distributed.Client, optional
+            A cluster whose workers hold the entries and draw the factors, with `GASR`. The same seed
+            gives the same numbers as on one machine, except for a complete table, which one machine
+            handles differently. If workers have read the table, the model has its labels only.
+        """
+        if client is None:
+            self._fit(self._observations(X, reset=True))
+        else:
+            self._fit_on_cluster(X, client)
+        return self
+
+    def _fit(self, observations: Observations) -> None:
+        warn_of_units(observations)
+        self._complete(observations)
+
+    def _complete(self, observations: Observations) -> None:
+        """Fit, and leave the result by `_store`."""
+        raise NotImplementedError
+
+    def _fit_on_cluster(self, X: Any, client: Any) -> None:
+        raise NotSupportedError(
+            f"{type(self).__name__} works on one machine; on a cluster there is "
+            "fr.GASR().fit(data, client=client)."
+        )
+
+    def _store(self, observations: Observations, posterior: Posterior, record: Record) -> None:
+        """Set ``completion_`` and the fitted attributes."""
+        if "completion_" in vars(self):
+            for name in self.completion_.record.fitted_attributes():
+                delattr(self, name)
+            self.__dict__.pop("levels_", None)
+        settings = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in _MACHINE_SETTINGS
+        }
+        names = vars(self).get("feature_names_in_")
+        self.completion_ = Completion(
+            type(self).__name__, settings, observations, posterior, record, names
+        )
+        self.observations_ = observations
+        self.posterior_ = posterior
+        if posterior.levels is not None:
+            self.levels_ = posterior.levels
+        for name, value in record.fitted_attributes().items():
+            setattr(self, name, value)
+
+    def _observations(self, X: Any, reset: bool) -> Observations:
+        """The observed entries of X; its columns are noted or compared as scikit-learn does."""
+        if isinstance(X, Observations) or is_data_frame(X):
+            observations = Observations.of(X)
+            if is_data_frame(X) and len(X.columns) == observations.shape[1]:
+                self._check_columns(X, reset)
+            elif reset:
+                self.n_features_in_ = observations.shape[1]
+                self.__dict__.pop("feature_names_in_", None)
+            return observations
+        X = as_matrix(X, self)
+        self._check_columns(X, reset)
+        return Observations.of(X)
+
+    def _check_columns(self, X: Any, reset: bool) -> None:
+        try:
+            validate_data(self, X, skip_check_array=True, reset=reset)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+
+    def _workers(self) -> Workers:
+        return Workers(available_threads(self.n_threads))
+
+    @property
+    def _completion(self) -> Completion:
+        """The completion, with the threads and the progress that are set now; an error before a fit."""
+        check_is_fitted(self)
+        return self.completion_.with_settings(n_threads=self.n_threads, progress=self.progress)
+
+    # What follows a fit
+
+    def predict(self, rows: Any, columns: Any = None, *, unknown: Unknown = "error") -> np.ndarray:
+        """Predict cells by labels, or all cells of a table; see `Completion.predict`."""
+        completion = self._completion
+        is_known = isinstance(rows, Observations) or is_data_frame(rows)
+        if columns is None and (is_known or np.ndim(rows) > 0):
+            return completion.predict_rows(self._observations(rows, reset=False))
+        return completion.predict(rows, columns, unknown=unknown)
+
+    def predict_interval(
+        self,
+        rows: Any,
+        columns: Any,
+        level: float = 0.9,
+        kind: Kind = "observation",
+        *,
+        unknown: Unknown = "error",
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Credible intervals of cells by labels; see `Completion.predict_interval`."""
+        return self._completion.predict_interval(rows, columns, level, kind, unknown=unknown)
+
+    def predict_block(self, rows: Any, columns: Any) -> np.ndarray:
+        """Predict all cells of some rows and columns; see `Completion.predict_block`."""
+        return self._completion.predict_block(rows, columns)
+
+    def predict_missing(
+        self, level: float | None = None, n_draws: int = 0, random_state: int = 0
+    ) -> Iterator[Any]:
+        """Predict all missing cells, as a stream of tables; see `Completion.predict_missing`."""
+        return self._completion.predict_missing(level, n_draws, random_state)
+
+    def transform(self, X: Any) -> Any:
+        """Fill in the missing cells of a table with the fitted columns; see `Completion.transform`."""
+        completion = self._completion
+        observations = self._observations(X, reset=False)
+        return self._output(observations, completion.predict_rows(observations))
+
+    def fit_transform(self, X: Any, y: None = None) -> Any:
+        """Fit, and fill in the missing cells of the same table.
+
+        Parameters
+        ----------
+        X : table
+            As in `fit`.
+        y : None
+            Not used; present for scikit-learn.
+
+        Returns
+        -------
+        table
+            Of the same type.
+        """
+        observations = self._observations(X, reset=True)
+        n_rows, n_columns = observations.shape
+        remedy = "Use fit(), and predict_missing(), which gives the missing cells in parts."
+        # Before the fit, which may take long.
+        check_table_memory(n_rows * n_columns, remedy, self._predicts_levels, self.progress)
+        self._fit(observations)
+        return self._output(observations, self.completion_.predict_table())
+
+    def _output(self, observations: Observations, matrix: np.ndarray) -> Any:
+        """The filled table: of the type that was given, or for the container set by `set_output`."""
+        filled = fill_in(observations, matrix)
+        # That container has features only: no column of row labels.
+        is_set = _get_output_config("transform", self)["dense"] != "default"
+        return matrix if is_set and filled.shape != matrix.shape else filled
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Minus the root mean squared error, for scikit-learn; see `Completion.score`.
+
+        `fillrank.score` has more measures.
+        """
+        completion = self._completion
+        if not isinstance(X, Observations):
+            self._observations(X, reset=False)
+        return completion.score(X)
+
+    def fold_in(self, table: Any, axis: Axis = "rows") -> Completion:
+        """Complete new rows or columns without a new fit; see `Completion.fold_in`."""
+        return self._completion.fold_in(table, axis)
+
+    def recommend(
+        self,
+        rows: Any = None,
+        n: int = 10,
+        by: By = "mean",
+        *,
+        quantile: float = 0.1,
+        leave_out: Any = "seen",
+        random_state: Any = None,
+    ) -> Any:
+        """The n best columns for some rows, or for all; see `Completion.recommend`."""
+        return self._completion.recommend(
+            rows, n, by, quantile=quantile, leave_out=leave_out, random_state=random_state
+        )
+
+    def sample_completions(self, n: int = 5, random_state: int = 0) -> list[Any]:
+        """Draw complete tables; see `Completion.sample_completions`."""
+        return self._completion.sample_completions(n, random_state)
+
+    def save(self, path: str | os.PathLike[str], *, with_data: bool = False) -> None:
+        """Save to a file, which `fillrank.load` reads; see `Completion.save`."""
+        self._completion.save(path, with_data=with_data)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Completion:
+        """Load a file of this method; `fillrank.load` takes all methods."""
+        completion = load(path)
+        if completion.method != cls.__name__:
+            raise ReadError(
+                f"{Path(path)} cannot be loaded: it is a model of {completion.method}, not of "
+                f"{cls.__name__}. Use fillrank.load."
+            )
+        return completion
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The column labels as text; x0, x1, ... for those of an array.
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            Names to use instead, as many as there are columns.
+        """
+        check_is_fitted(self)
+        labels = self.observations_.column_labels
+        layout = self.observations_.origin.layout
+        named = layout in ("long", "triplets") or all(isinstance(name, str) for name in labels)
+        if input_features is not None or "feature_names_in_" in vars(self) or not named:
+            return super().get_feature_names_out(input_features)
+        return np.array([str(name) for name in labels], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags

@@ -8,17 +8,16 @@ from typing import Any, Literal
 import numpy as np
 
 from fillrank.draws.streams import chain_key
-from fillrank.estimators.checks import check_choice
-from fillrank.estimators.sampled import SampledCompleter
+from fillrank.estimators.checks import FEWEST_ENTRIES
+from fillrank.estimators.sampled import SamplerEstimator
 from fillrank.run.chains import Chain, Resumption, Sampler
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf
-from fillrank.samplers.bpmf import is_valid_state
 from fillrank.samplers.gasr import Options
 from fillrank.samplers.model import Data
 from fillrank.solvers.rank import largest_rank
 from fillrank.solvers.starts import spectral_start
-from fillrank.validation import check_real
+from fillrank.validation import check_choice, check_real
 
 _USUAL_MAX_RANK = 30
 # The authors' beta_0; nu_0 is the rank.
@@ -30,7 +29,7 @@ _NOISE_PRIOR = (1.0, 1e-2)
 _FIRST_NOISE = 0.5
 
 
-class BPMF(SampledCompleter):
+class BPMF(SamplerEstimator):
     """Bayesian probabilistic matrix factorisation (Salakhutdinov and Mnih, 2008).
 
     The overall mean plus a product of two factor matrices, whose rows come from Gaussians with learned
@@ -100,8 +99,7 @@ class BPMF(SampledCompleter):
     True
     """
 
-    # Its prior takes the noise level to be better known than it is in smaller tables.
-    _fewest_entries = 40
+    _fewest_entries = FEWEST_ENTRIES["BPMF"]
 
     def __init__(
         self,
@@ -168,12 +166,10 @@ class BPMF(SampledCompleter):
     def _judged(self) -> bool:
         return self.burn_in != 0  # who averages from the first sweep on knows what that is worth
 
-    @property
-    def _not_drawn(self) -> tuple[str, ...]:
-        return () if self.noise_precision == "sampled" else ("noise_variance",)
-
     def _sampler(self) -> Sampler:
-        resumption = Resumption(bpmf.Info, ("residual_variance", "noise_variance"), is_valid_state)
+        resumption = Resumption(
+            bpmf.Info, ("residual_variance", "noise_variance"), bpmf.is_valid_state
+        )
         return Sampler(
             bpmf.sweep,
             bpmf.draw,

@@ -12,13 +12,10 @@ from fillrank.table.observations import Observations
 # Columns with fewer entries say nothing about their size, and a ratio of sizes below this is what
 # random factors alone bring about.
 _FEWEST_TO_JUDGE, _UNEQUAL = 5, 30.0
+# With fewer entries, the intervals of a method are not calibrated: the prior of BPMF assumes that the
+# noise level is known better than it is in small tables.
+FEWEST_ENTRIES = {"BPMF": 40, "GASR": 3}
 EFFECTS = (None, "mean", "rows", "columns", "both")
-
-
-def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Refuse a value that is not one of those allowed."""
-    if value not in allowed:
-        raise InputError(place=Setting(name), allowed=f"one of {allowed}", value=value)
 
 
 def check_value_range(value_range: Any, observations: Observations) -> tuple[float, float] | None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 from fillrank.errors import ConvergenceWarning, Setting, Text
 from fillrank.runtime.warnings import warn_user
+
+if TYPE_CHECKING:
+    from fillrank.completion import Completion
+    from fillrank.estimators.base import Estimator
 
 
 class Convergence(NamedTuple):
     """Whether a fit has converged; if not, why, and what to do.
 
-    ``converged`` is None if it is not known: for a model of new rows or columns, which had no fit of
-    its own, and for a model of an optimiser from a file of an older version.
+    ``converged`` is None if it is not known: for new rows or columns, which had no fit, and for a
+    solver's model from a file of an older version.
     """
 
     converged: bool | None
@@ -29,38 +34,44 @@ class Convergence(NamedTuple):
         return ConvergenceWarning(f"{verdict}: {self.reason}", advice=self.advice)
 
 
-def convergence_of(model: Any) -> Convergence:
+def convergence_of(model: Estimator | Completion) -> Convergence:
     """The verdict on a fitted model of any method."""
-    if not hasattr(model, "stop_reason_") or getattr(model, "folded_in_", None):
+    completion = model.completion_
+    record = completion.record
+    if completion.folded_in:
         return Convergence(None)
-    if hasattr(model, "traces_"):
-        reason = model.diagnostics().reason
-        return Convergence(False, reason, _advice(model)) if reason else Convergence(True)
-    converged = getattr(model, "converged_", None)
-    if converged is None and getattr(model, "violation_", float("inf")) <= model.tolerance:
+    if record.traces is not None:
+        reason = completion.diagnostics().reason
+        return Convergence(False, reason, _advice(completion)) if reason else Convergence(True)
+    converged = record.converged
+    violation = math.inf if record.violation is None else record.violation
+    if converged is None and violation <= completion.settings.get("tolerance", 0.0):
         converged = True
     if converged is not False:
         return Convergence(converged)
     advice = "Raise max_iterations, or tolerance if that is good enough."
-    return Convergence(False, model.stop_reason_, advice)
+    return Convergence(False, record.stop_reason, advice)
 
 
-def _advice(model: Any) -> Text:
+def _advice(completion: Completion) -> Text:
     """What to do about a run that has not converged."""
-    n = getattr(model, "n_sweeps_", model.n_sweeps)  # not in all files of older versions
-    if model.interrupted_:
-        return "Call run_longer, or fit again." if hasattr(model, "run_longer") else "Fit again."
-    if getattr(model, "reached_limit_", False):
-        return "Set ", Setting("n_sweeps", 2 * n), "."
+    record = completion.record
+    if record.interrupted:
+        # The Gibbs sampler of levels cannot run longer.
+        return "Call run_longer, or fit again." if completion.posterior.has_draws else "Fit again."
+    # Not all files of older versions have the number of sweeps.
+    n = completion.settings.get("n_sweeps") if record.n_sweeps is None else record.n_sweeps
+    if record.reached_limit:
+        return "Set ", Setting("n_sweeps", 2 * (n or 0)), "."
     return "Set ", Setting("n_sweeps"), f" above the {n} of this run."
 
 
-def warn_unconverged(model: Any, *further: Text) -> bool:
+def warn_unconverged(model: Estimator, *further: Text) -> bool:
     """Warn if a model has not converged, with further advice; return whether it has not."""
     verdict = convergence_of(model)
     if verdict.converged is not False:
         return False
-    what = "The run" if hasattr(model, "traces_") else type(model).__name__
-    warning = verdict.warning(f"{what} has not converged").with_advice(*further)
-    warn_user(warning)
+    is_run = model.completion_.record.traces is not None
+    what = "The run" if is_run else type(model).__name__
+    warn_user(verdict.warning(f"{what} has not converged").with_advice(*further))
     return True

@@ -11,8 +11,9 @@ import numpy as np
 
 from fillrank.draws.streams import chain_key
 from fillrank.errors import InputError, NotSupportedError
-from fillrank.estimators.checks import EFFECTS, check_choice
-from fillrank.estimators.on_cluster import ClusterCompleter
+from fillrank.estimators.checks import EFFECTS, FEWEST_ENTRIES
+from fillrank.estimators.sampled import SamplerEstimator
+from fillrank.posterior.record import MOST_ENTRIES_WITH_SAMPLED_NOISE
 from fillrank.run.chains import Chain, Resumption, Sampler
 from fillrank.run.loop import AUTO_BURN_IN, Plan
 from fillrank.runtime.threads import Workers
@@ -21,6 +22,7 @@ from fillrank.samplers.gasr import Context, Info, Options, State, init, is_valid
 from fillrank.samplers.model import Data
 from fillrank.samplers.monte_carlo_em import adapt
 from fillrank.solvers.starts import hasi_start, random_start, soft_impute_start, spectral_start
+from fillrank.validation import check_choice
 
 _STARTS = {
     "spectral": spectral_start,
@@ -28,14 +30,11 @@ _STARTS = {
     "soft_impute": soft_impute_start,
     "hasi": hasi_start,
 }
-# Up to so many entries the noise level is sampled: an estimate of it is too uncertain to be taken as
-# known (docs/defaults.md).
-_SMALL_TABLE = 1000
 # Those that need no more of the entries than what workers can be asked for.
 _STARTS_ON_CLUSTER = ("spectral", "random")
 
 
-class GASR(ClusterCompleter):
+class GASR(SamplerEstimator):
     """Bayesian matrix completion by adaptive relaxed spectral regularization.
 
     Fills in the missing entries of a matrix as the sum of a low-rank matrix, row and column effects
@@ -107,7 +106,7 @@ class GASR(ClusterCompleter):
     True
     """
 
-    _fewest_entries = 3
+    _fewest_entries = FEWEST_ENTRIES["GASR"]
 
     def __init__(
         self,
@@ -197,14 +196,8 @@ class GASR(ClusterCompleter):
         # convergence: who asks for it is not told off.
         return not self._is_published
 
-    @property
-    def _not_drawn(self) -> tuple[str, ...]:
-        if self._samples_noise(self.traces_.n_entries):
-            return "a", "b"
-        return "noise_variance", "a", "b"
-
     def _samples_noise(self, n_entries: int) -> bool:
-        return not self._is_published and n_entries <= _SMALL_TABLE
+        return not self._is_published and n_entries <= MOST_ENTRIES_WITH_SAMPLED_NOISE
 
     def _options(self) -> Options:
         return Options(

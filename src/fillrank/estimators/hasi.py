@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from fillrank.estimators.adaptive import AdaptiveCompleter, is_soft_impute
-from fillrank.estimators.spectral import Frame, Setting
+import math
+from dataclasses import replace
+from typing import Any, Literal
+
+from fillrank.estimators.spectral import (
+    Context,
+    Setting,
+    SpectralEstimator,
+    candidate_betas,
+    given_beta,
+)
+from fillrank.posterior.record import Record
 from fillrank.samplers.model import Data
-from fillrank.solvers.fit import Factors, Fit
+from fillrank.solvers.fit import Factors, Fit, PathPoint
 from fillrank.solvers.hasi import hasi
 from fillrank.solvers.soft_impute import soft_impute
 
 
-class HASI(AdaptiveCompleter):
+class HASI(SpectralEstimator):
     """Hierarchical adaptive soft impute (Todeschini, Caron, Chavent 2013).
 
     Large singular values are shrunk less than small ones. HASI assumes a known noise variance. Here it
@@ -23,7 +33,7 @@ class HASI(AdaptiveCompleter):
 
     so that a singular value s is shrunk by ``(penalty * beta + v) / (beta + s)``. As beta grows this
     becomes SoftImpute, and ``beta_`` is inf if that was best. The other parameters and the
-    attributes are those of `SpectralCompleter`.
+    attributes are those of `SpectralEstimator`.
 
     Parameters
     ----------
@@ -39,8 +49,49 @@ class HASI(AdaptiveCompleter):
     True
     """
 
-    def _solve(self, data: Data, setting: Setting, frame: Frame, start: Factors | None) -> Fit:
+    def __init__(
+        self,
+        *,
+        penalty: float | Literal["auto"] = "auto",
+        beta: float | Literal["auto"] = "auto",
+        max_rank: int | Literal["auto"] = "auto",
+        max_iterations: int = 100,
+        tolerance: float = 1e-5,
+        effects: Literal["both", "rows", "columns", "mean"] | None = "both",
+        n_threads: int | None = None,
+        value_range: Any = "auto",
+        random_state: Any = None,
+        progress: bool = True,
+    ):
+        super().__init__(
+            penalty=penalty,
+            max_rank=max_rank,
+            max_iterations=max_iterations,
+            tolerance=tolerance,
+            effects=effects,
+            n_threads=n_threads,
+            value_range=value_range,
+            random_state=random_state,
+            progress=progress,
+        )
+        self.beta = beta
+
+    def _solve(self, data: Data, setting: Setting, context: Context, start: Factors | None) -> Fit:
         penalty, beta = setting
-        if is_soft_impute(beta):
-            return soft_impute(data, penalty, *frame, start)
-        return hasi(data, penalty, beta, *frame, start)
+        limits, workers, _ = context
+        if math.isinf(beta):  # all singular values are shrunk alike
+            return soft_impute(data, penalty, limits, workers, start)
+        return hasi(data, penalty, beta, limits, workers, start)
+
+    def _given_beta(self, scale: float) -> float | None:
+        return given_beta(self.beta, self.penalty, scale)
+
+    def _betas(self, first: Fit, scale: float) -> list[float]:
+        given = self._given_beta(scale)
+        return candidate_betas(first) if given is None else [given]
+
+    def _record(
+        self, fit: Fit, setting: Setting, noise: float, scale: float, path: list[PathPoint]
+    ) -> Record:
+        record = super()._record(fit, setting, noise, scale, path)
+        return replace(record, beta=setting.beta * scale)

@@ -4,38 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from fillrank.draws.streams import chain_key
-from fillrank.errors import NotSupportedError, ReadError
-from fillrank.estimators.checks import check_choice
 from fillrank.estimators.convergence import warn_unconverged
-from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
-from fillrank.kernels.ordinal import Scorer
-from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
-from fillrank.posterior.validation import check_traces
+from fillrank.estimators.margin import Context, MarginEstimator, Solution
+from fillrank.posterior.diagnostics import Diagnostics
+from fillrank.posterior.levels import FitRows, FitRowsVariationally, SampleRows
+from fillrank.posterior.record import Record
 from fillrank.run.chains import Chain, Sampler
 from fillrank.run.loop import Outcome, Plan, execute, start_run
-from fillrank.run.recorder import Traces
-from fillrank.runtime.threads import Workers
 from fillrank.samplers import ipm3f as gibbs
 from fillrank.samplers.model import Data
 from fillrank.solvers import ipm3f as variational
-from fillrank.solvers.fit import Limits
-from fillrank.table.entries import Entries
-from fillrank.validation import check_integer
+from fillrank.solvers.fit import Limits, PathPoint
+from fillrank.validation import check_choice, check_integer
 
 # Sweeps of the chains that compare penalties; half of them are not kept.
 _TRIAL_SWEEPS = 40
 _BURN_IN = 20
-# Sweeps over a new row under each kept draw: it begins without features.
-_NEW_ROW_SWEEPS, _NEW_ROW_SEED = 10, 0
 
 
-class IPM3F(OrdinalCompleter):
+class IPM3F(MarginEstimator):
     """Infinite probabilistic max-margin matrix factorisation (Xu, Zhu and Zhang, 2012 and 2013).
 
     For ratings on few ordered levels. Rows have binary features, whose number the data choose, and
@@ -78,8 +70,6 @@ class IPM3F(OrdinalCompleter):
         ``objective`` after each iteration; or ``hinge_loss`` and ``n_features`` after each sweep.
     stop_reason_ : str
         Why the fit ended.
-    converged_ : bool
-        Of the variational fit: whether the objective had stopped to fall.
     n_sweeps_, interrupted_ : int, bool
         Of the sampler: how many sweeps there were, and whether Ctrl-C ended them.
 
@@ -94,13 +84,6 @@ class IPM3F(OrdinalCompleter):
     >>> bool(errors.mean() < 0.3)
     True
     """
-
-    _kept: ClassVar[dict[str, Any]] = OrdinalCompleter._kept | {
-        "n_sweeps_": int,
-        "interrupted_": bool,
-        "traces_": Traces,
-        "sticks_": np.ndarray,
-    }
 
     def __init__(
         self,
@@ -148,33 +131,33 @@ class IPM3F(OrdinalCompleter):
     def _burn_in(self) -> int:
         return min(_BURN_IN, self.n_sweeps // 2) if self.burn_in == "auto" else self.burn_in
 
-    def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
+    def _solve(self, data: Data, penalty: float, context: Context, carry: Any) -> Solution:
         if self.inference == "gibbs":
             plan = Plan(self.n_sweeps, self._burn_in(), n_adapt=0, until_enough=False)
-            return self._sample(data, penalty, frame, plan, self.progress)
-        return self._approximate(data, penalty, frame, carry)
+            return self._sample(data, penalty, context, plan, self.progress)
+        return self._approximate(data, penalty, context, carry)
 
-    def _try(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
+    def _try(self, data: Data, penalty: float, context: Context, carry: Any) -> Solution:
         if self.inference == "gibbs":
             n = min(_TRIAL_SWEEPS, self.n_sweeps)
             plan = Plan(n, n // 2, n_adapt=0, until_enough=False)
-            solution = self._sample(data, penalty, frame, plan, show=False)
+            solution = self._sample(data, penalty, context, plan, show=False)
             if not solution.converged:  # Ctrl-C ended the chain, and should end the choice too
                 raise KeyboardInterrupt
             return solution
-        return self._solve(data, penalty, frame, carry)
+        return self._solve(data, penalty, context, carry)
 
-    def _approximate(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
+    def _approximate(self, data: Data, penalty: float, context: Context, carry: Any) -> Solution:
         hyper = variational.usual_hyper(1.0 / penalty)
         if carry is None:
-            rng = np.random.default_rng(frame.seed)
-            K = frame.limits.max_rank
-            start = variational.first_state(data, frame.n_levels, K, hyper, rng)
+            rng = np.random.default_rng(context.seed)
+            K = context.limits.max_rank
+            start = variational.first_state(data, context.n_levels, K, hyper, rng)
         else:
             start = carry[1]
             if start.duals.size != data.n_entries:  # they belong to the entries
                 start = start._replace(duals=np.zeros(data.n_entries))
-        fit, state = variational.ipm3f(data, hyper, frame.limits, frame.workers, start)
+        fit, state = variational.ipm3f(data, hyper, context.limits, context.workers, start)
         rank = variational.effective_features(state.psi)
         return Solution([fit.scorer], rank, (fit, state), len(fit.objectives), fit.converged)
 
@@ -182,12 +165,14 @@ class IPM3F(OrdinalCompleter):
         usual = variational.usual_hyper(1.0 / penalty)
         return gibbs.Hyper(*usual, n_levels=n_levels, max_features=self.max_rank)
 
-    def _sample(self, data: Data, penalty: float, frame: Frame, plan: Plan, show: bool) -> Solution:
+    def _sample(
+        self, data: Data, penalty: float, context: Context, plan: Plan, show: bool
+    ) -> Solution:
         ordinal = gibbs.ordinal_data(data)
-        hyper = self._hyper(penalty, frame.n_levels)
-        rng = np.random.default_rng(frame.seed)
+        hyper = self._hyper(penalty, context.n_levels)
+        rng = np.random.default_rng(context.seed)
         state = gibbs.init(ordinal, hyper, self.max_rank, rng)
-        chain = Chain(state, gibbs.Context(hyper, chain_key(frame.seed, 0), frame.workers))
+        chain = Chain(state, gibbs.Context(hyper, chain_key(context.seed, 0), context.workers))
         sampler = Sampler(gibbs.sweep, gibbs.draw, gibbs.spectrum, gibbs.history)
         run = start_run([chain], ordinal, sampler, plan, rng)
         outcome = execute(run, ordinal, sampler, plan, show)
@@ -195,85 +180,50 @@ class IPM3F(OrdinalCompleter):
         rank = float(np.mean([scorer.left.shape[1] for scorer in scorers]))
         return Solution(scorers, rank, outcome, outcome.run.n_sweeps, not outcome.interrupted)
 
-    def _new_rows(self, entries: Entries, workers: Workers) -> list[Scorer]:
+    def _fit_rows(self, penalty: float, solution: Solution) -> FitRows:
         if self.inference == "gibbs":
-            kept = enumerate(self.posterior_.scorers)
-            return [self._sample_rows(entries, scorer, t, workers) for t, scorer in kept]
-        hyper = variational.usual_hyper(1.0 / self.penalty_)
-        return [variational.fit_rows(entries, self._state(), hyper, workers)]
+            return SampleRows(penalty, self.max_rank)
+        _, state = solution.carry
+        return FitRowsVariationally(penalty, state.g)
 
-    def _state(self) -> variational.State:
-        """The variational solution, as far as new rows need it."""
-        psi, Lam, thresholds = self.posterior_.scorers[0]
-        return variational.State(psi, Lam, thresholds, self.sticks_, np.zeros(0))
+    def _record(self, penalty: float, path: list[PathPoint], solution: Solution) -> Record:
+        rank = round(solution.rank)
+        if self.inference == "variational":
+            fit, state = solution.carry
+            history = {"objective": np.array(fit.objectives)}
+            return Record(
+                rank,
+                history,
+                fit.reason,
+                penalty=penalty,
+                path=path,
+                converged=fit.converged,
+                sticks=state.g,
+            )
+        outcome: Outcome = solution.carry
+        traces = outcome.run.recorder.traces()
+        return Record(
+            rank,
+            traces.history,
+            outcome.stop_reason,
+            n_sweeps=outcome.run.n_sweeps,
+            interrupted=outcome.interrupted,
+            traces=traces,
+            penalty=penalty,
+            path=path,
+        )
 
-    def _sample_rows(self, entries: Entries, kept: Scorer, t: int, workers: Workers) -> Scorer:
-        """New rows under the t-th kept draw."""
-        hyper = self._hyper(self.penalty_, self.levels_.size)
-        state = gibbs.State(kept.left, kept.right, kept.thresholds, sweep=0)
-        new = gibbs.init_rows(entries.pointers.size - 1, state, hyper)
-        # A stream of its own for each draw; the same rows get the same answer every time.
-        sampling = gibbs.Context(hyper, chain_key(_NEW_ROW_SEED, t), workers)
-        for _ in range(_NEW_ROW_SWEEPS):
-            new = gibbs.sweep_rows(new, entries, state, sampling)
-        return Scorer(new.Z, kept.right, new.thresholds)
-
-    def _keep(self, solution: Solution) -> None:
-        if self.inference == "gibbs":
-            self._keep_run(solution.carry)
+    def _warn(self, solution: Solution) -> None:
+        if self.inference == "variational" or not solution.carry.interrupted:
+            warn_unconverged(self)
             return
-        fit, state = solution.carry
-        self.sticks_ = state.g
-        self.history_ = {"objective": np.array(fit.objectives)}
-        self.stop_reason_ = fit.reason
-        self.converged_ = fit.converged
-        warn_unconverged(self)
-
-    def _keep_run(self, outcome: Outcome) -> None:
-        self.traces_ = outcome.run.recorder.traces()
-        self.history_ = self.traces_.history
-        self.stop_reason_ = outcome.stop_reason
-        self.n_sweeps_ = outcome.run.n_sweeps
-        self.interrupted_ = outcome.interrupted
-        n_draws = len(outcome.run.recorder.draws)
-        warn_unconverged(self, *([f"Stored draws: {n_draws}."] if outcome.interrupted else []))
+        n_draws = len(solution.carry.run.recorder.draws)
+        warn_unconverged(self, f"Stored draws: {n_draws}.")
 
     def predict_mean(self, rows: Any, columns: Any) -> np.ndarray:
-        """Means over the draws of the predicted levels, by names; for ``inference="gibbs"``."""
-        i, j = self._positions(rows, columns, "error")
-        self._must_sample("means over draws")
-        with self._workers() as workers:
-            return self.posterior_.mean(i, j, workers)
+        """Means over the draws of the predicted levels, by labels; for ``inference="gibbs"``."""
+        return self._completion.predict_mean(rows, columns)
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of scores and loss; for ``inference="gibbs"``."""
-        check_is_fitted(self)
-        self._must_sample("diagnostics of chains")
-        if not hasattr(self, "traces_"):
-            raise NotSupportedError(
-                "a model of new rows has no chains of its own; ask the one that it came from."
-            )
-        ended = self.stop_reason_ if self.interrupted_ else ""
-        return diagnose_run(self.traces_, self.rank_, ended, judges_error=False)
-
-    def _must_sample(self, what: str) -> None:
-        if self.inference != "gibbs":
-            raise NotSupportedError(
-                f'the variational fit draws nothing, so it has no {what}; inference="gibbs" has.'
-            )
-
-    def _forget_run(self) -> None:
-        if hasattr(self, "traces_"):
-            del self.traces_
-
-    def _check_loaded(self) -> None:
-        super()._check_loaded()
-        check_choice("inference", self.inference, ("variational", "gibbs"))
-        if hasattr(self, "traces_"):
-            self.__dict__.setdefault("interrupted_", False)
-            check_traces(self.traces_, self.observations_.shape)
-        if self.inference == "variational":
-            sticks = vars(self).get("sticks_", np.zeros(0))
-            features = self.posterior_.scorers[0].left.shape[1]
-            if sticks.shape != (features, 2) or not (np.isfinite(sticks) & (sticks > 0)).all():
-                raise ReadError("its features are not those of its predictions.")
+        return self._completion.diagnostics()

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from fillrank.estimators.convergence import warn_unconverged
-from fillrank.estimators.ordinal import Frame, OrdinalCompleter, Solution
+from fillrank.estimators.margin import Context, MarginEstimator, Solution
 from fillrank.kernels.factors import singular_values
 from fillrank.kernels.ordinal import Scorer
-from fillrank.runtime.threads import Workers
+from fillrank.posterior.levels import FitRows, FitRowsByMargin
+from fillrank.posterior.record import Record
 from fillrank.samplers.model import Data
-from fillrank.solvers.m3f import first_scorer, fit_rows, m3f
+from fillrank.solvers.fit import PathPoint
+from fillrank.solvers.m3f import first_scorer, m3f
 from fillrank.solvers.margin import MarginFit, components
-from fillrank.table.entries import Entries
 
 
-class M3F(OrdinalCompleter):
+class M3F(MarginEstimator):
     """Fast maximum-margin matrix factorisation (Rennie and Srebro, 2005), for ratings.
 
     Every row has thresholds of its own that part its scores into levels, and low-rank scores are to
@@ -59,10 +60,10 @@ class M3F(OrdinalCompleter):
         ``objective`` after each iteration.
     violation_ : float
         The relative norm of the gradient at the end.
-    stop_reason_ : str
-        Why the fit ended.
     converged_ : bool
         Whether the gradient is below the tolerance.
+    stop_reason_ : str
+        Why the fit ended.
 
     Examples
     --------
@@ -75,11 +76,6 @@ class M3F(OrdinalCompleter):
     >>> bool(errors.mean() < 0.3)
     True
     """
-
-    _kept: ClassVar[dict[str, Any]] = OrdinalCompleter._kept | {
-        "singular_values_": np.ndarray,
-        "violation_": float,
-    }
 
     def __init__(
         self,
@@ -102,24 +98,33 @@ class M3F(OrdinalCompleter):
         self.random_state = random_state
         self.progress = progress
 
-    def _solve(self, data: Data, penalty: float, frame: Frame, carry: Any) -> Solution:
-        start = carry.scorer if carry else self._start(data, frame)
-        fit: MarginFit = m3f(data, frame.n_levels, penalty, frame.limits, frame.workers, start)
+    def _solve(self, data: Data, penalty: float, context: Context, carry: Any) -> Solution:
+        start = carry.scorer if carry else self._start(data, context)
+        fit: MarginFit = m3f(
+            data, context.n_levels, penalty, context.limits, context.workers, start
+        )
         rank = components(fit.scorer.left, fit.scorer.right).s.size
         return Solution([fit.scorer], rank, fit, len(fit.objectives), fit.converged)
 
-    def _start(self, data: Data, frame: Frame) -> Scorer:
-        rng = np.random.default_rng(frame.seed)
-        return first_scorer(data.shape, frame.n_levels, frame.limits.max_rank, rng)
+    def _start(self, data: Data, context: Context) -> Scorer:
+        rng = np.random.default_rng(context.seed)
+        return first_scorer(data.shape, context.n_levels, context.limits.max_rank, rng)
 
-    def _new_rows(self, entries: Entries, workers: Workers) -> list[Scorer]:
-        return [fit_rows(entries, self.posterior_.scorers[0], self.penalty_, workers)]
+    def _fit_rows(self, penalty: float, solution: Solution) -> FitRows:
+        return FitRowsByMargin(penalty)
 
-    def _keep(self, solution: Solution) -> None:
+    def _record(self, penalty: float, path: list[PathPoint], solution: Solution) -> Record:
         fit: MarginFit = solution.carry
-        self.singular_values_ = singular_values(fit.scorer.left, fit.scorer.right)
-        self.history_ = {"objective": np.array(fit.objectives)}
-        self.violation_ = fit.violation
-        self.stop_reason_ = fit.reason
-        self.converged_ = fit.converged
+        return Record(
+            rank=round(solution.rank),
+            history={"objective": np.array(fit.objectives)},
+            stop_reason=fit.reason,
+            singular_values=singular_values(fit.scorer.left, fit.scorer.right),
+            penalty=penalty,
+            path=path,
+            violation=fit.violation,
+            converged=fit.converged,
+        )
+
+    def _warn(self, solution: Solution) -> None:
         warn_unconverged(self)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from fillrank.estimators.adaptive import AdaptiveCompleter, is_soft_impute
-from fillrank.estimators.checks import check_choice
-from fillrank.estimators.spectral import Frame, Setting
+from fillrank.estimators.spectral import (
+    Context,
+    Setting,
+    SpectralEstimator,
+    candidate_betas,
+    given_beta,
+)
+from fillrank.posterior.record import Record
 from fillrank.samplers.model import Data
-from fillrank.solvers.fit import Factors, Fit
+from fillrank.solvers.fit import Factors, Fit, PathPoint
 from fillrank.solvers.relaxed_spectral import relaxed_marginal, relaxed_spectral
 from fillrank.table.observations import Observations
+from fillrank.validation import check_choice
 
 
-class RelaxedSpectral(AdaptiveCompleter):
+class RelaxedSpectral(SpectralEstimator):
     """Singular vectors in balls instead of on spheres: the problems of Song and Zhu (2016).
 
     The minimum over d, u, v of 1/2 ||P_Omega(X - sum_k d_k u_k v_k^T)||^2 + sum_k gamma_k d_k, with
     d_k >= 0 and u_k, v_k in unit balls; docs/theorem.md says what the relaxation leaves as it was. The
-    other parameters and the attributes are those of `SpectralCompleter`.
+    other parameters and the attributes are those of `SpectralEstimator`.
 
     Parameters
     ----------
@@ -56,7 +64,6 @@ class RelaxedSpectral(AdaptiveCompleter):
     ):
         super().__init__(
             penalty=penalty,
-            beta=beta,
             max_rank=max_rank,
             max_iterations=max_iterations,
             tolerance=tolerance,
@@ -66,25 +73,36 @@ class RelaxedSpectral(AdaptiveCompleter):
             random_state=random_state,
             progress=progress,
         )
+        self.beta = beta
         self.form = form
 
-    def _fit(self, observations: Observations) -> None:
+    def _complete(self, observations: Observations) -> None:
         check_choice("form", self.form, ("marginal", "P2", "P3"))
-        super()._fit(observations)
+        super()._complete(observations)
 
-    def _solve(self, data: Data, setting: Setting, frame: Frame, start: Factors | None) -> Fit:
+    def _solve(self, data: Data, setting: Setting, context: Context, start: Factors | None) -> Fit:
         penalty, beta = setting
-        if is_soft_impute(beta):
-            return relaxed_spectral(data, penalty, *frame, start)
+        limits, workers, _ = context
+        if math.isinf(beta):  # all singular values are shrunk alike
+            return relaxed_spectral(data, penalty, limits, workers, start)
         if self.form == "marginal":
-            return relaxed_marginal(data, penalty * beta, beta, *frame, start)
-        first = start or relaxed_spectral(data, penalty, *frame).factors
-        s = np.zeros(frame.limits.max_rank)
+            return relaxed_marginal(data, penalty * beta, beta, limits, workers, start)
+        first = start or relaxed_spectral(data, penalty, limits, workers).factors
+        s = np.zeros(limits.max_rank)
         s[: first.s.size] = first.s[: s.size]
-        return relaxed_spectral(data, (penalty * beta + 1.0) / (beta + s), *frame, first)
+        return relaxed_spectral(data, (penalty * beta + 1.0) / (beta + s), limits, workers, first)
 
-    def _given_beta(self) -> float | None:
-        return float("inf") if self.form == "P2" else super()._given_beta()
+    def _given_beta(self, scale: float) -> float | None:
+        return math.inf if self.form == "P2" else given_beta(self.beta, self.penalty, scale)
 
-    def _betas(self, first: Fit) -> list[float]:
-        return [] if self.form == "P2" else super()._betas(first)
+    def _betas(self, first: Fit, scale: float) -> list[float]:
+        if self.form == "P2":
+            return []
+        given = self._given_beta(scale)
+        return candidate_betas(first) if given is None else [given]
+
+    def _record(
+        self, fit: Fit, setting: Setting, noise: float, scale: float, path: list[PathPoint]
+    ) -> Record:
+        record = super()._record(fit, setting, noise, scale, path)
+        return replace(record, beta=setting.beta * scale)

@@ -1,4 +1,4 @@
-"""What the estimators with a sampler share: chains, the run, kept draws, warnings, diagnostics."""
+"""What the estimators with a sampler share: chains, the run, stored draws, warnings."""
 
 from __future__ import annotations
 
@@ -7,35 +7,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.errors import (
-    ConvergenceWarning,
-    InputError,
-    NotSupportedError,
-    ReadError,
-    Setting,
-    Text,
-)
-from fillrank.estimators.base import MatrixCompleter
+from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError, Setting, Text
+from fillrank.estimators.base import Estimator
 from fillrank.estimators.checks import (
-    check_choice,
     check_value_range,
     seed_from,
     warn_of_few_entries,
+    warn_of_units,
 )
 from fillrank.estimators.convergence import warn_unconverged
 from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, diagnose_run
 from fillrank.posterior.halves import halved
+from fillrank.posterior.low_rank import MOST_DRAWS, LowRankPosterior, Units
 from fillrank.posterior.mean import mean_draw
-from fillrank.posterior.posterior import MOST_DRAWS, Posterior, Units
 from fillrank.posterior.rank import most_probable, rank_probabilities
-from fillrank.posterior.to_arviz import to_arviz
-from fillrank.posterior.validation import check_history, check_posterior, check_traces
+from fillrank.posterior.record import Record
 from fillrank.run.chains import Chain, ObservedData, Sampler
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.run.loop import (
@@ -56,56 +48,42 @@ from fillrank.runtime.warnings import warn_user
 from fillrank.samplers.model import CompleteData, Data, Draw, detect_complete
 from fillrank.table.observations import Observations, fingerprint
 from fillrank.table.units import Standard, standardise
-from fillrank.validation import check_integer
+from fillrank.validation import check_choice, check_integer
 
-# The power of the data's unit that a traced quantity carries.
+if TYPE_CHECKING:
+    from fillrank.cluster.place import Placed
+
+# The power of the data's unit that a traced quantity has.
 _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
-
-
-# Settings that do not matter to a run that goes on, in this process or from a checkpoint.
+# Settings that may change when a run continues, in this process or from a checkpoint.
 _MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress"}
+# The number of factors by which memory on a cluster is estimated, if the table decides it.
+_EXPECTED_RANK = 30
 
 
-class Going(NamedTuple):
-    """A run that can go on, with its plan; and the units of its data."""
+class RunState(NamedTuple):
+    """A run that can continue, with its plan and the units of its data."""
 
     run: Run
     plan: Plan
     units: Units
 
 
-class Begun(NamedTuple):
-    """How a run is to go: its plan, its seed, and its checkpoint, if any."""
+class RunSetup(NamedTuple):
+    """The plan of a run, its seed, and its checkpoint, if any."""
 
     plan: Plan
     seed: int
     checkpoint: Checkpoint | None
 
 
-class SampledCompleter(MatrixCompleter):
+class SamplerEstimator(Estimator):
     """A method that samples a posterior in standard units.
 
-    Subclasses check their own settings in `_check`, and give `_sampler` and `_first_chain`.
+    Subclasses check their own settings in `_check`, and have `_sampler` and `_first_chain`.
     """
 
-    _kept: ClassVar[dict[str, Any]] = MatrixCompleter._kept | {
-        "posterior_": Posterior,
-        "rank_": int,
-        "rank_probabilities_": dict[int, float],
-        "noise_variance_": float,
-        "singular_values_": np.ndarray,
-        "history_": dict[str, np.ndarray],
-        "n_sweeps_": int,
-        "stop_reason_": str,
-        "interrupted_": bool,
-        "reached_limit_": bool,
-        "traces_": Traces,
-    }
-    # A model of new rows has no run of its own, and older files do not store reached_limit_.
-    _needed: ClassVar[set[str]] = MatrixCompleter._needed | (
-        _kept.keys() - MatrixCompleter._kept.keys() - {"traces_", "reached_limit_"}
-    )
-    # With fewer entries, intervals are not to be relied on.
+    # With fewer entries, intervals are not calibrated.
     _fewest_entries: ClassVar[int]
     max_rank: int | Literal["auto"]
     n_sweeps: int | Literal["auto"]
@@ -114,103 +92,150 @@ class SampledCompleter(MatrixCompleter):
     dtype: Literal["float32", "float64"]
     value_range: Any
     random_state: Any
-    progress: bool
     checkpoint: str | os.PathLike[str] | None
 
     def _check(self) -> None:
         """Refuse settings that only the subclass knows."""
         raise NotImplementedError
 
+    def _check_for_cluster(self) -> None:
+        """Refuse a method, or settings, that work on one machine only."""
+        super()._fit_on_cluster(None, None)
+
     @property
     def _centred(self) -> bool:
-        """Whether the overall mean is taken off beforehand."""
+        """Whether the overall mean is subtracted first."""
         return True
 
     @property
     def _judged(self) -> bool:
-        """Whether a short run is warned of."""
+        """Whether a run that has not converged is warned of."""
         return True
-
-    @property
-    def _not_drawn(self) -> tuple[str, ...]:
-        """What `history_` traces although it is estimated or given, and not drawn."""
-        raise NotImplementedError
 
     def _sampler(self) -> Sampler:
         raise NotImplementedError
 
     def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
-        """A chain at its start; ``seed`` is [the fit's seed, the chain's number]."""
+        """A chain at its start; ``seed`` is [the seed of the fit, the number of the chain]."""
         raise NotImplementedError
 
     def _checked_plan(self) -> Plan:
-        """The plan, once all settings have been looked at."""
+        """The plan, after all settings have been checked."""
         plan = self._plan()
         self._check_common()
         self._check()
         return plan
 
-    def _fit(self, observations: Observations) -> None:
-        with self._begun(partial(fingerprint, observations)) as begun:
-            self._fit_begun(observations, begun)
+    # On one machine
 
-    def _fit_begun(self, observations: Observations, begun: Begun) -> None:
-        warn_of_few_entries(len(observations), self._fewest_entries)
-        value_range = check_value_range(self.value_range, observations)
-        standard = self._standard(observations)
-        data = Data(standard.rows, standard.columns)
-        units = Units(standard.location, standard.scale, value_range)
-        del standard  # so that entries that only the start needs can go
-        report_progress(
-            "compiling, at first use only; some seconds.",
-            self.progress and must_compile(gaussian_rows),
-        )
-        with one_blas_thread(), self._workers() as workers:
-            chains = self._first_chains(data, units.scale, workers, begun.seed)
-            swept = self._swept(data)
-            del data
-            run = self._begin(chains, swept, begun)
-            self.observations_ = observations
-            self._go_on(Going(run, begun.plan, units), swept, begun.checkpoint)
+    def _complete(self, observations: Observations) -> None:
+        with self._setup(partial(fingerprint, observations)) as setup:
+            warn_of_few_entries(len(observations), self._fewest_entries)
+            value_range = check_value_range(self.value_range, observations)
+            standard = self._standard(observations)
+            data = Data(standard.rows, standard.columns)
+            units = Units(standard.location, standard.scale, value_range)
+            del standard  # frees entries that only the start needs
+            report_progress(
+                "compiling, at first use only; some seconds.",
+                self.progress and must_compile(gaussian_rows),
+            )
+            with one_blas_thread(), self._workers() as workers:
+                chains = self._first_chains(data, units.scale, workers, setup.seed)
+                swept = self._swept(data)
+                del data
+                state = RunState(self._start(chains, swept, setup), setup.plan, units)
+                self._continue(state, swept, observations, setup.checkpoint)
 
     def _first_chains(self, data: Any, scale: float, workers: Workers, seed: int) -> list[Chain]:
         return [self._first_chain(data, scale, workers, [seed, c]) for c in range(self.n_chains)]
 
-    def _begin(self, chains: list[Chain], data: ObservedData, begun: Begun) -> Run:
-        rng = np.random.default_rng(begun.seed)
-        return start_run(chains, data, self._sampler(), begun.plan, rng)
+    def _start(self, chains: list[Chain], data: ObservedData, setup: RunSetup) -> Run:
+        rng = np.random.default_rng(setup.seed)
+        return start_run(chains, data, self._sampler(), setup.plan, rng)
 
     def _standard(self, observations: Observations) -> Standard:
         return standardise(observations, self._centred, np.dtype(self.dtype))
 
     def _swept(self, data: Data) -> Data | CompleteData:
-        """The data in the form in which the sweeps take them."""
+        """The data in the form that the sweeps take."""
         return detect_complete(data) if self._sampler().uses_complete_tables else data
 
-    def _go_on(
-        self, going: Going, data: ObservedData, checkpoint: Checkpoint | None = None
+    # On a cluster: the entries are with its workers, the chains are here
+
+    def _fit_on_cluster(self, X: Any, client: Any) -> None:
+        self._checked_plan()
+        self._check_for_cluster()
+        from fillrank.cluster.place import check_client
+        from fillrank.cluster.watch import large_arguments
+
+        check_client(client)
+        with large_arguments():
+            self._complete_on_cluster(self._placed(X, client))
+
+    def _complete_on_cluster(self, table: Placed) -> None:
+        observations, data = table.observations, table.data
+        units = Units(table.location, table.scale, self._range_of(table))
+        # If the entries are also here, a checkpoint serves one machine and a cluster alike.
+        known_by = partial(fingerprint, observations) if len(observations) else table.fingerprint
+        with (
+            self._setup(known_by) as setup,
+            one_blas_thread(),
+            self._workers() as workers,
+        ):
+            chains = self._first_chains(data, units.scale, workers, setup.seed)
+            self.n_features_in_ = observations.shape[1]
+            state = RunState(self._start(chains, data, setup), setup.plan, units)
+            self._continue(state, data, observations, setup.checkpoint)
+
+    def _placed(self, X: Any, client: Any) -> Placed:
+        from fillrank.cluster.lines import is_partitioned
+        from fillrank.cluster.place import Form, place
+
+        rank = _EXPECTED_RANK if self.max_rank == "auto" else self.max_rank
+        form = Form(self._centred, np.dtype(self.dtype), rank + 2)
+        if is_partitioned(X):
+            return place(X, client, form)
+        observations = self._observations(X, reset=True)
+        warn_of_units(observations)
+        return place(observations, client, form)
+
+    def _range_of(self, table: Placed) -> tuple[float, float] | None:
+        if isinstance(self.value_range, str):
+            return table.value_range
+        return check_value_range(self.value_range, table.observations)
+
+    # The run
+
+    def _continue(
+        self,
+        state: RunState,
+        data: ObservedData,
+        observations: Observations,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
-        """Run to the end of the plan, and take what came of it as the fitted model."""
-        run, plan, units = going
+        """Run to the end of the plan, and store the result."""
+        run, plan, units = state
         sampler = self._sampler()
         keep: SaveRun | None = None
         if checkpoint is not None:
             run = checkpoint.restore(run, sampler)
             keep = checkpoint.save
-        outcome = execute(run, data, sampler, plan, self.progress, keep, self._reason_to_go_on)
-        self._keep(outcome, units)
+        judge = partial(_reason_to_continue, shape=observations.shape)
+        outcome = execute(run, data, sampler, plan, self.progress, keep, judge)
+        self._store(observations, *_result(outcome, units, observations.shape))
         unused = outcome.run._replace(chains=_with_workers(outcome.run.chains, None))
-        self._going: Going | None = Going(unused, plan, units)
+        self._run_state = RunState(unused, plan, units)
         self._fitted_with = self._settings()
         self._warn(outcome)
 
     @contextmanager
-    def _begun(self, fingerprint_of_entries: Callable[[], str]) -> Iterator[Begun]:
-        """How the run is to go: as the one in the checkpoint's folder did, if there is one."""
+    def _setup(self, fingerprint_of_entries: Callable[[], str]) -> Iterator[RunSetup]:
+        """The setup of the run: that of the run in the checkpoint's folder, if there is one."""
         plan = self._checked_plan()
         self._checkpoint_sweeps: int | None = None
         if self.checkpoint is None:
-            yield Begun(plan, seed_from(self.random_state), None)
+            yield RunSetup(plan, seed_from(self.random_state), None)
             return
         with Checkpoint(self.checkpoint) as checkpoint:
             plan = self._resumed_plan(plan, checkpoint)
@@ -219,7 +244,7 @@ class SampledCompleter(MatrixCompleter):
             seed = seed_from(self.random_state) if is_given or not found else found.seed
             checkpoint.identify(self._identity(fingerprint_of_entries(), plan), seed)
             try:
-                yield Begun(plan, seed, checkpoint)
+                yield RunSetup(plan, seed, checkpoint)
             finally:
                 self._checkpoint_sweeps = checkpoint.n_saved
 
@@ -274,40 +299,6 @@ class SampledCompleter(MatrixCompleter):
             burn_in = check_integer("burn_in", self.burn_in, 0, most - 1)
         return Plan(most, burn_in, n_adapt=burn_in, until_enough=auto)
 
-    def _keep(self, outcome: Outcome, units: Units) -> None:
-        """Turn the record of a run into fitted attributes, in the data's units."""
-        recorder = outcome.run.recorder
-        n_rows, n_columns = shape = self.observations_.shape
-        mean = mean_draw(_within(recorder.draws, shape))
-        draws = _within(recorder.spread_draws(MOST_DRAWS), shape)
-        traces = recorder.traces()
-        draws = halved(draws, traces.probe_rows % n_rows, traces.probe_columns % n_columns)
-        self.posterior_ = Posterior(draws, units, mean)
-        self.rank_probabilities_ = self._rank_probabilities(recorder, traces)
-        self.rank_ = most_probable(self.rank_probabilities_)
-        self.singular_values_ = units.scale * traces.spectra.mean(axis=(0, 1))
-        self.noise_variance_ = mean.noise_variance * units.scale**2
-        self.n_sweeps_ = outcome.run.n_sweeps
-        self.stop_reason_ = outcome.stop_reason
-        self.interrupted_ = outcome.interrupted
-        self.reached_limit_ = outcome.reached_limit
-        self.history_ = {
-            name: trace * units.scale ** _UNIT_POWERS.get(name, 0)
-            for name, trace in traces.history.items()
-        }
-        self.traces_ = traces
-
-    def _rank_probabilities(self, recorder: Recorder, traces: Traces) -> dict[int, float]:
-        noise = float(np.mean([draw.noise_variance for draw in recorder.draws]))
-        shape = self.observations_.shape
-        return rank_probabilities(traces.spectra, shape, traces.n_entries, noise)
-
-    def _reason_to_go_on(self, recorder: Recorder) -> str:
-        """Why a run, as far as it has come, has not converged; empty if it has."""
-        traces = recorder.traces()
-        rank = most_probable(self._rank_probabilities(recorder, traces))
-        return diagnose_run(traces, rank).reason
-
     def _warn(self, outcome: Outcome) -> None:
         """Warn if the run has not converged, or has too few draws for its intervals."""
         if not (self._judged or outcome.interrupted):
@@ -331,38 +322,18 @@ class SampledCompleter(MatrixCompleter):
     @property
     def checkpoint_sweeps(self) -> int | None:
         """How many sweeps of the last fit its checkpoint has; None if nothing was saved."""
-        return getattr(self, "_checkpoint_sweeps", None)
+        return vars(self).get("_checkpoint_sweeps")
 
     def diagnostics(self) -> Diagnostics:
-        """R-hat and effective sample sizes of identified quantities, with a verdict."""
-        self._check_run("diagnostics")
-        ended = self.stop_reason_ if self.interrupted_ or self.reached_limit_ else ""
-        return diagnose_run(self.traces_, self.rank_, ended)
+        """R-hat and effective sample sizes, with a verdict; see `Completion.diagnostics`."""
+        return self._completion.diagnostics()
 
     def to_arviz(self) -> Any:
-        """The run as ArviZ' data structure, an xarray DataTree; needs ``pip install "fillrank[arviz]"``.
-
-        Returns
-        -------
-        DataTree
-            Group ``posterior`` has what `history_` traces of the draws, after the burn-in, and
-            ``prediction``: the signal in 200 cells chosen at random; group ``spectrum`` has the
-            singular values of the kept draws. Hyperparameters that are estimated or given, not
-            drawn, are in group ``constant_data``, or in ``sample_stats`` if they were estimated anew
-            while draws were kept. All in the data's units.
-        """
-        self._check_run("draws of its own")
-        return to_arviz(
-            self.traces_,
-            self.history_,
-            self._not_drawn,
-            self.observations_,
-            self.posterior_.units,
-            type(self).__name__,
-        )
+        """The run as ArviZ' data structure; see `Completion.to_arviz`."""
+        return self._completion.to_arviz()
 
     def run_longer(self, n_sweeps: int) -> Self:
-        """Take more sweeps, as if the fit had been asked for so many from the beginning.
+        """Take more sweeps, as if the fit had been asked for them from the beginning.
 
         The result has the same bits as that of one longer run with the same burn-in.
 
@@ -371,17 +342,9 @@ class SampledCompleter(MatrixCompleter):
         n_sweeps : int
             How many more.
         """
-        self._check_run("chains to go on with")
-        if self._going is None:
-            raise NotSupportedError(
-                "this model was loaded from a file, which has no chains to continue",
-                advice=(
-                    "Fit with ",
-                    Setting("checkpoint", ...),
-                    " to be able to continue in another process.",
-                ),
-            )
-        if len(self.observations_) == 0:
+        check_is_fitted(self)
+        observations = self.observations_
+        if len(observations) == 0:
             raise NotSupportedError(
                 "only the workers of a cluster have the entries that this model was fitted on",
                 advice=[
@@ -391,13 +354,13 @@ class SampledCompleter(MatrixCompleter):
             )
         more = check_integer("n_sweeps", n_sweeps, 1)
         self._check_settings_of_fit()
-        run, plan, units = self._going
+        run, plan, units = self._run_state
         plan = plan._replace(n_sweeps=run.n_sweeps + more, until_enough=False)
-        standard = self._standard(self.observations_)
+        standard = self._standard(observations)
         with one_blas_thread(), self._workers() as workers:
             run = run._replace(chains=_with_workers(run.chains, workers))
             data = self._swept(Data(standard.rows, standard.columns))
-            self._go_on(Going(run, plan, units), data)
+            self._continue(RunState(run, plan, units), data, observations)
         return self
 
     def _check_settings_of_fit(self) -> None:
@@ -410,51 +373,61 @@ class SampledCompleter(MatrixCompleter):
             )
 
     def recorded_draws(self) -> list[Draw]:
-        """All draws that the run has kept, in standard units; ``posterior_`` has some of them."""
-        self._check_run("draws of its own")
-        if self._going is None:
-            raise NotSupportedError("a model from a file has the draws of its posterior_ alone.")
-        return _within(self._going.run.recorder.draws, self.observations_.shape)
-
-    def _check_run(self, what: str) -> None:
+        """All draws that the run has stored, in standard units; ``posterior_`` has some of them."""
         check_is_fitted(self)
-        if not hasattr(self, "traces_"):
-            raise NotSupportedError(
-                f"a model of new rows or columns has no {what}; ask the one that it came from."
-            )
+        return _within(self._run_state.run.recorder.draws, self.observations_.shape)
 
-    def _forget_run(self) -> None:
-        self.__dict__.pop("traces_", None)  # a model of new rows or columns has none already
-        self._going = None
 
-    def _check_draws(self, what: str) -> None:
-        check_is_fitted(self)
+def _result(
+    outcome: Outcome, units: Units, shape: tuple[int, int]
+) -> tuple[LowRankPosterior, Record]:
+    """The posterior and the record of a run, in the units of the data."""
+    recorder = outcome.run.recorder
+    mean = mean_draw(_within(recorder.draws, shape))
+    draws = _within(recorder.spread_draws(MOST_DRAWS), shape)
+    traces = recorder.traces()
+    draws = halved(draws, traces.probe_rows % shape[0], traces.probe_columns % shape[1])
+    probabilities = _rank_probabilities(recorder, traces, shape)
+    record = Record(
+        rank=most_probable(probabilities),
+        history={
+            name: trace * units.scale ** _UNIT_POWERS.get(name, 0)
+            for name, trace in traces.history.items()
+        },
+        stop_reason=outcome.stop_reason,
+        rank_probabilities=probabilities,
+        noise_variance=mean.noise_variance * units.scale**2,
+        singular_values=units.scale * traces.spectra.mean(axis=(0, 1)),
+        n_sweeps=outcome.run.n_sweeps,
+        interrupted=outcome.interrupted,
+        reached_limit=outcome.reached_limit,
+        traces=traces,
+    )
+    return LowRankPosterior(draws, units, mean), record
 
-    def _check_loaded(self) -> None:
-        super()._check_loaded()
-        self._going = None
-        self.__dict__.setdefault("reached_limit_", False)
-        shape = self.observations_.shape
-        check_posterior(self.posterior_, shape)
-        by_chain = len(check_history(self.history_)) == 2
-        if not by_chain or min(trace.min() for trace in self.history_.values()) < 0:
-            raise ReadError("its history is not that of a sampler's variances and scales.")
-        if min(draw.noise_variance for draw in self.posterior_.draws) <= 0:
-            raise ReadError("its noise is none, and no sampler ends there.")
-        if hasattr(self, "traces_"):
-            check_traces(self.traces_, shape)
-            if self.traces_.spectra.shape[2] != self.singular_values_.size:
-                raise ReadError("its singular values are not those of its draws.")
+
+def _rank_probabilities(
+    recorder: Recorder, traces: Traces, shape: tuple[int, int]
+) -> dict[int, float]:
+    noise = float(np.mean([draw.noise_variance for draw in recorder.draws]))
+    return rank_probabilities(traces.spectra, shape, traces.n_entries, noise)
+
+
+def _reason_to_continue(recorder: Recorder, shape: tuple[int, int]) -> str:
+    """Why a run has not converged so far; empty if it has."""
+    traces = recorder.traces()
+    rank = most_probable(_rank_probabilities(recorder, traces, shape))
+    return diagnose_run(traces, rank).reason
 
 
 def _within(draws: list[Draw], shape: tuple[int, int]) -> list[Draw]:
-    """Draws of the table alone: a single row or column was given an empty twin, which goes here."""
+    """Draws of the table only: a single row or column has an empty second one during the fit."""
     m, n = shape
     return [Draw(draw.left[:m], draw.right[:n], draw.noise_variance) for draw in draws]
 
 
 def _with_workers(chains: tuple[Chain, ...], workers: Workers | None) -> tuple[Chain, ...]:
-    """The chains with other threads in their frames; without any they can be pickled."""
+    """The chains with other threads; without any they can be pickled."""
     return tuple(
         chain._replace(context=chain.context._replace(workers=workers)) for chain in chains
     )

@@ -4,15 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from fillrank.errors import NotSupportedError
-from fillrank.estimators.base import MatrixCompleter
-from fillrank.estimators.fitted import Unknown
+from fillrank.completion import Completion, Unknown
+from fillrank.estimators.base import Estimator
 from fillrank.posterior.metrics import coverage, mae, nmae, rmse
 from fillrank.table.observations import Observations
 
 
 def score(
-    test: Any, model: MatrixCompleter, level: float = 0.9, *, unknown: Unknown = "error"
+    test: Any, model: Estimator | Completion, level: float = 0.9, *, unknown: Unknown = "error"
 ) -> dict[str, float]:
     """Compare a model's predictions with held-out entries.
 
@@ -20,7 +19,7 @@ def score(
     ----------
     test : Observations or table
         Entries that were not fitted.
-    model : fitted estimator
+    model : fitted estimator or Completion
     level : float
         Of the intervals for new observations whose coverage is measured.
     unknown : {"error", "prior"}
@@ -45,11 +44,10 @@ def score(
     """
     test = Observations.of(test)
     predicted = model.predict(test.rows, test.columns, unknown=unknown)
-    try:
+    covered = float("nan")
+    if model.posterior_.has_draws:
         low, high = model.predict_interval(test.rows, test.columns, level, unknown=unknown)
         covered = coverage(test.values, low, high)
-    except NotSupportedError:
-        covered = float("nan")
     seen = model.observations_.values if len(model.observations_) else test.values
     value_range = model.posterior_.units.value_range or (float(seen.min()), float(seen.max()))
     rounded = np.rint(predicted)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fillrank.estimators.spectral import Frame, Setting, SpectralCompleter
+from fillrank.estimators.spectral import Context, Setting, SpectralEstimator
 from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Factors, Fit
 from fillrank.solvers.soft_impute import soft_impute
 
 
-class SoftImpute(SpectralCompleter):
+class SoftImpute(SpectralEstimator):
     """Completion by a penalty on the sum of singular values (Mazumder, Hastie, Tibshirani 2010).
 
     The minimum over Z of 1/2 ||P_Omega(X - Z)||^2 + penalty * sum_k s_k(Z), with its duality gap.
-    Parameters and attributes are those of `SpectralCompleter`.
+    Parameters and attributes are those of `SpectralEstimator`.
 
     Examples
     --------
@@ -23,5 +23,5 @@ class SoftImpute(SpectralCompleter):
     True
     """
 
-    def _solve(self, data: Data, setting: Setting, frame: Frame, start: Factors | None) -> Fit:
-        return soft_impute(data, setting.penalty, *frame, start)
+    def _solve(self, data: Data, setting: Setting, context: Context, start: Factors | None) -> Fit:
+        return soft_impute(data, setting.penalty, context.limits, context.workers, start)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from fillrank.estimators.spectral import Frame, Setting, SpectralCompleter
+from fillrank.estimators.spectral import Context, Setting, SpectralEstimator
 from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Factors, Fit
 from fillrank.solvers.soft_impute_als import soft_impute_als
 
 
-class SoftImputeALS(SpectralCompleter):
+class SoftImputeALS(SpectralEstimator):
     """SoftImpute's problem by alternating regressions (Hastie, Mazumder, Lee, Zadeh 2015).
 
     The minimum over A, B of 1/2 ||P_Omega(X - A B^T)||^2 + penalty/2 (||A||^2 + ||B||^2): the solution
     of SoftImpute, where max_rank leaves room for it. Parameters and attributes are those of
-    `SpectralCompleter`.
+    `SpectralEstimator`.
 
     Examples
     --------
@@ -24,5 +24,5 @@ class SoftImputeALS(SpectralCompleter):
     True
     """
 
-    def _solve(self, data: Data, setting: Setting, frame: Frame, start: Factors | None) -> Fit:
-        return soft_impute_als(data, setting.penalty, *frame, start)
+    def _solve(self, data: Data, setting: Setting, context: Context, start: Factors | None) -> Fit:
+        return soft_impute_als(data, setting.penalty, context.limits, context.workers, start)

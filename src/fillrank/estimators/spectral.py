@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fillrank.errors import InputError, NotSupportedError
-from fillrank.estimators.base import MatrixCompleter
-from fillrank.estimators.checks import EFFECTS, check_choice, check_value_range, seed_from
+from fillrank.errors import InputError
+from fillrank.estimators.base import Estimator
+from fillrank.estimators.checks import EFFECTS, check_value_range, seed_from
 from fillrank.estimators.convergence import warn_unconverged
-from fillrank.posterior.posterior import Posterior, Units
-from fillrank.posterior.validation import check_posterior
+from fillrank.posterior.low_rank import LowRankPosterior, Units
+from fillrank.posterior.record import Record
 from fillrank.runtime.progress import make_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers.gasr import Options
@@ -32,10 +32,12 @@ from fillrank.solvers.starts import start_effects, subtract_effects
 from fillrank.table.entries import Entries
 from fillrank.table.observations import Observations
 from fillrank.table.units import location_and_scale
-from fillrank.validation import check_integer, check_real
+from fillrank.validation import check_choice, check_integer, check_real
 
 _VALIDATION_SHARE = 0.2
 _USUAL_MAX_RANK = 50
+# Where beta is searched, as shares of the largest singular value.
+_BETA_SHARES = (1.0, 0.1, 0.01, 0.001)
 
 
 class Problem(NamedTuple):
@@ -53,14 +55,15 @@ class Setting(NamedTuple):
     beta: float
 
 
-class Frame(NamedTuple):
-    """What stays the same from one setting to the next."""
+class Context(NamedTuple):
+    """What all settings share."""
 
     limits: Limits
     workers: Workers
+    units: Units
 
 
-class SpectralCompleter(MatrixCompleter):
+class SpectralEstimator(Estimator):
     """What SoftImpute, SoftImputeALS, HASI and RelaxedSpectral have in common.
 
     They find the one matrix that is best by a criterion: there are no draws, so no intervals.
@@ -104,25 +107,11 @@ class SpectralCompleter(MatrixCompleter):
     violation_ : float
         The certificate: the duality gap over the objective where the problem is convex, the worst
         breach of the fixed-point conditions elsewhere.
-    stop_reason_ : str
-        Why the fit ended.
     converged_ : bool
         Whether the certificate is below the tolerance, or only ``max_rank`` keeps it above.
+    stop_reason_ : str
+        Why the fit ended.
     """
-
-    _kept: ClassVar[dict[str, Any]] = MatrixCompleter._kept | {
-        "posterior_": Posterior,
-        "penalty_": float,
-        "beta_": float,
-        "path_": list[PathPoint],
-        "rank_": int,
-        "singular_values_": np.ndarray,
-        "noise_variance_": float,
-        "history_": dict[str, np.ndarray],
-        "violation_": float,
-        "stop_reason_": str,
-        "converged_": bool,
-    }
 
     def __init__(
         self,
@@ -147,33 +136,46 @@ class SpectralCompleter(MatrixCompleter):
         self.random_state = random_state
         self.progress = progress
 
-    def _solve(self, data: Data, setting: Setting, frame: Frame, start: Factors | None) -> Fit:
+    def _solve(self, data: Data, setting: Setting, context: Context, start: Factors | None) -> Fit:
         """Solve for one setting, in standard units."""
         raise NotImplementedError
 
-    def _candidates(
-        self, data: Data, penalty: float, frame: Frame, start: Factors | None
-    ) -> Iterator[tuple[float, Fit]]:
-        """Yield (beta, fit) for every setting that shares a penalty."""
-        yield math.inf, self._solve(data, Setting(penalty, math.inf), frame, start)
-
-    def _given_beta(self) -> float | None:
+    def _given_beta(self, scale: float) -> float | None:
+        """The beta of a given penalty, in standard units; None if it is to be chosen."""
         return math.inf
 
-    def _fit(self, observations: Observations) -> None:
+    def _betas(self, first: Fit, scale: float) -> list[float]:
+        """The values of beta to try beside infinity, for which ``first`` is the solution."""
+        return []
+
+    def _candidates(
+        self, data: Data, penalty: float, context: Context, start: Factors | None
+    ) -> Iterator[tuple[float, Fit]]:
+        """Yield (beta, fit) for every setting that shares a penalty.
+
+        SoftImpute is the first, which is beta = inf and the start of the others.
+        """
+        first = self._solve(data, Setting(penalty, math.inf), context, start)
+        yield math.inf, first
+        for beta in self._betas(first, context.units.scale):
+            yield beta, self._solve(data, Setting(penalty, beta), context, first.factors)
+
+    def _complete(self, observations: Observations) -> None:
         check_choice("effects", self.effects, EFFECTS)
         limits = self._limits(observations)
         value_range = check_value_range(self.value_range, observations)
         location, scale = location_and_scale(observations.values, self.effects is not None)
-        self._units = Units(location, scale, value_range)
+        units = Units(location, scale, value_range)
+        path: list[PathPoint] = []
         with one_blas_thread(), self._workers() as workers:
-            frame = Frame(limits, workers)
-            setting, start = self._choose(observations, frame)
-            whole = self._problem(observations)
-            fit = self._solve(whole.data, setting, frame, start)
-            noise = root_mean_square(whole.data.rows, fit.factors, workers) ** 2
-        self.observations_ = observations
-        self._keep(fit, setting, whole, noise)
+            context = Context(limits, workers, units)
+            setting, start = self._choose(observations, context, path)
+            problem = self._problem(observations, units)
+            fit = self._solve(problem.data, setting, context, start)
+            noise = root_mean_square(problem.data.rows, fit.factors, workers) ** 2
+        posterior = _posterior(fit, problem, noise, units)
+        self._store(observations, posterior, self._record(fit, setting, noise, scale, path))
+        warn_unconverged(self)
 
     def _limits(self, observations: Observations) -> Limits:
         if self.max_rank == "auto":
@@ -186,16 +188,8 @@ class SpectralCompleter(MatrixCompleter):
             check_real("tolerance", self.tolerance, "above 0", lambda v: v > 0),
         )
 
-    def _standard(self, observations: Observations) -> Data:
-        location, scale, _ = self._units
-
-        def convert(entries: Entries) -> Entries:
-            return entries._replace(values=(entries.values - location) / scale)
-
-        return Data(convert(observations.by_row()), convert(observations.by_column()))
-
-    def _problem(self, observations: Observations) -> Problem:
-        data = self._standard(observations)
+    def _problem(self, observations: Observations, units: Units) -> Problem:
+        data = _standardised(observations, units)
         options = Options(
             row_effects=self.effects in ("rows", "both"),
             column_effects=self.effects in ("columns", "both"),
@@ -204,12 +198,17 @@ class SpectralCompleter(MatrixCompleter):
         effects, _ = start_effects(data, options)
         return Problem(subtract_effects(data, effects), *effects)
 
-    def _choose(self, observations: Observations, frame: Frame) -> tuple[Setting, Factors | None]:
-        """The setting to use, and factors to begin with: as given, or chosen on held-out entries."""
-        self.path_: list[PathPoint] = []
+    def _choose(
+        self, observations: Observations, context: Context, path: list[PathPoint]
+    ) -> tuple[Setting, Factors | None]:
+        """The setting, and factors to start from: as given, or chosen on held-out entries.
+
+        What was tried is added to ``path``.
+        """
+        scale = context.units.scale
         if self.penalty != "auto":
             penalty = check_real("penalty", self.penalty, "at least 0", lambda v: v >= 0)
-            return Setting(penalty / self._units.scale, self._given_beta() or math.inf), None
+            return Setting(penalty / scale, self._given_beta(scale) or math.inf), None
         if len(observations) < 2:
             raise InputError(
                 "choosing the penalty takes at least 2 entries, one of them to hold out; got 1. "
@@ -217,24 +216,24 @@ class SpectralCompleter(MatrixCompleter):
             )
         rng = np.random.default_rng(seed_from(self.random_state))
         train, held_out = observations.split(_VALIDATION_SHARE, rng)
-        problem = self._problem(train)
+        problem = self._problem(train, context.units)
         effects = problem.row_effects, problem.column_effects
-        test = subtract_effects(self._standard(held_out), effects).rows
-        return self._best_on_path(problem.data, test, frame)
+        test = subtract_effects(_standardised(held_out, context.units), effects).rows
+        return self._best_on_path(problem.data, test, context, path)
 
     def _best_on_path(
-        self, train: Data, test: Entries, frame: Frame
+        self, train: Data, test: Entries, context: Context, path: list[PathPoint]
     ) -> tuple[Setting, Factors | None]:
-        """Walk down the penalties and keep the point with the smallest error on ``test``."""
-        penalties = penalty_grid(largest_penalty(train, frame.workers))
+        """Descend the penalties and take the point with the smallest error on ``test``."""
+        penalties = penalty_grid(largest_penalty(train, context.workers))
         best: tuple[PathPoint, Fit] | None = None
 
         def solve(penalty: float, start: Factors | None) -> Iterator[tuple[float, Fit]]:
-            return self._candidates(train, penalty, frame, start)
+            return self._candidates(train, penalty, context, start)
 
         with make_progress(self.progress, "penalty") as tell:
-            for point, fit in walk(train, test, penalties, solve, frame.workers):
-                self.path_.append(_in_units(point, self._units.scale))
+            for point, fit in walk(train, test, penalties, solve, context.workers):
+                path.append(_in_units(point, context.units.scale))
                 if best is None or point.validation_error < best[0].validation_error:
                     best = point, fit
                 done = int(np.sum(penalties >= point.penalty))
@@ -242,37 +241,58 @@ class SpectralCompleter(MatrixCompleter):
         assert best is not None
         return Setting(best[0].penalty, best[0].beta), best[1].factors
 
-    def _keep(self, fit: Fit, setting: Setting, problem: Problem, noise: float) -> None:
-        """Turn a fit into fitted attributes, in the data's units."""
-        U, s, V = fit.factors
-        scale = self._units.scale
-        left = np.column_stack([U * s, problem.row_effects, np.ones(len(U))])
-        right = np.column_stack([V, np.ones(len(V)), problem.column_effects])
-        best = Draw(left, right, noise)
-        self.posterior_ = Posterior([best], self._units, best)
-        self.penalty_ = setting.penalty * scale
-        self.rank_ = int(s.size)
-        self.singular_values_ = scale * s
-        self.noise_variance_ = noise * scale**2
-        self.history_ = {"objective": np.array(fit.objectives) * scale**2}
-        self.violation_ = fit.violation
-        self.stop_reason_ = fit.reason
-        self.converged_ = fit.converged
-        warn_unconverged(self)
-
-    def _check_draws(self, what: str) -> None:
-        # A single best matrix says nothing about how sure it is.
-        raise NotSupportedError(
-            f"{type(self).__name__} has no posterior, so no {what}. GASR and BPMF have."
+    def _record(
+        self, fit: Fit, setting: Setting, noise: float, scale: float, path: list[PathPoint]
+    ) -> Record:
+        s = fit.factors.s
+        return Record(
+            rank=int(s.size),
+            history={"objective": np.array(fit.objectives) * scale**2},
+            stop_reason=fit.reason,
+            noise_variance=noise * scale**2,
+            singular_values=scale * s,
+            penalty=setting.penalty * scale,
+            path=path,
+            violation=fit.violation,
+            converged=fit.converged,
         )
 
-    def _check_loaded(self) -> None:
-        super()._check_loaded()
-        check_posterior(self.posterior_, self.observations_.shape)
+
+def given_beta(beta: float | Literal["auto"], penalty: Any, scale: float) -> float | None:
+    """A beta that was given, in standard units; None if it is to be chosen with the penalty."""
+    if beta == "auto":
+        if penalty != "auto":
+            raise InputError('with a penalty given, beta must be given too; got beta="auto".')
+        return None
+    return check_real("beta", beta, "above 0", lambda v: v > 0) / scale
+
+
+def candidate_betas(first: Fit) -> list[float]:
+    """The values of beta to try: shares of the largest singular value of the SoftImpute solution."""
+    s = first.factors.s
+    return [share * float(s[0]) for share in _BETA_SHARES] if s.size else []
+
+
+def _standardised(observations: Observations, units: Units) -> Data:
+    location, scale, _ = units
+
+    def convert(entries: Entries) -> Entries:
+        return entries._replace(values=(entries.values - location) / scale)
+
+    return Data(convert(observations.by_row()), convert(observations.by_column()))
+
+
+def _posterior(fit: Fit, problem: Problem, noise: float, units: Units) -> LowRankPosterior:
+    """The solution: factors, then the effects."""
+    U, s, V = fit.factors
+    left = np.column_stack([U * s, problem.row_effects, np.ones(len(U))])
+    right = np.column_stack([V, np.ones(len(V)), problem.column_effects])
+    best = Draw(left, right, noise)
+    return LowRankPosterior([best], units, best, has_draws=False)
 
 
 def _in_units(point: PathPoint, scale: float) -> PathPoint:
-    """A point of the path in the data's units."""
+    """A point of the path in the units of the data."""
     return point._replace(
         penalty=point.penalty * scale,
         beta=point.beta * scale,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from urllib.parse import parse_qs, quote, urlsplit
 
 from fillrank.errors import FillrankError
-from fillrank.estimators.recommending import By
 from fillrank.explore.uploads import MOST_BYTES, describe_for_page, fill
 from fillrank.explore.views import ModelView, Order, Query, Shown, Side
+from fillrank.posterior.recommend import By
 
 if TYPE_CHECKING:
     from fillrank.explore.server import Explorer

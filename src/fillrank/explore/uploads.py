@@ -13,7 +13,6 @@ from fillrank.errors import FillrankError, InputError, UnknownNameError, describ
 from fillrank.explore.views import LEVEL, ModelView, axis_limits, number
 from fillrank.io.csv_writer import csv_text, format_number, format_numbers, significant_digits
 from fillrank.io.read import TEXT_ENDINGS, read
-from fillrank.posterior.posterior import Posterior
 from fillrank.table.frames import unused_name
 from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
@@ -131,8 +130,7 @@ def _check_size(view: ModelView, name: str, data: Observations, columns: np.ndar
     n_rows = data.shape[0]
     most_rows = MOST_CELLS // columns.size
     posterior = view.model.posterior_
-    if isinstance(posterior, Posterior):
-        row_bytes = 8 * len(posterior.draws) * max(1, posterior.draws[0].left.shape[1])
+    if row_bytes := posterior.new_row_nbytes:
         most_rows = min(most_rows, _MOST_DRAWS_BYTES // row_bytes)
     if n_rows > most_rows:
         raise InputError(
@@ -151,7 +149,7 @@ def _fill(view: ModelView, folded: Any, columns: np.ndarray) -> _Cells:
     missing[data.row_index, table_column[data.column_index]] = False
     rows, table_columns = np.nonzero(missing)
     found = columns[table_columns]
-    with folded._workers() as workers:
+    with folded.workers() as workers:
         values = folded.posterior_.predict(rows, found, workers)
         if not view.has_intervals or rows.size > MOST_INTERVALS:
             return _Cells(rows, found, values, None, None)

@@ -9,10 +9,11 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fillrank.errors import NotSupportedError
+from fillrank.completion import Completion
+from fillrank.estimators.base import Estimator
 from fillrank.estimators.convergence import convergence_of
-from fillrank.estimators.recommending import By, Recommending
 from fillrank.explore.label_search import LabelSearch
+from fillrank.posterior.recommend import By, TopQuery, nothing_left_out, seen
 from fillrank.posterior.similarity import Similarity, signal_factors
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.table.entries import Entries
@@ -48,8 +49,8 @@ class ModelView:
         The title of the page.
     """
 
-    def __init__(self, model: Recommending, title: str):
-        self.model = model
+    def __init__(self, model: Estimator | Completion, title: str):
+        self.model: Completion = model.completion_
         self.title = title
         data = model.observations_
         self.labels: dict[Side, LabelSearch] = {
@@ -67,11 +68,7 @@ class ModelView:
     @cached_property
     def has_intervals(self) -> bool:
         """Whether the method has intervals."""
-        try:
-            self.model._check_draws("intervals")
-        except NotSupportedError:
-            return False
-        return True
+        return self.model.posterior.has_draws
 
     @property
     def has_entries(self) -> bool:
@@ -86,7 +83,7 @@ class ModelView:
         found = convergence_of(self.model)
         return {
             "title": self.title,
-            "method": type(self.model).__name__,
+            "method": self.model.method,
             "rows": n_rows,
             "columns": n_columns,
             "entries": len(data) if self.has_entries else None,
@@ -132,9 +129,12 @@ class ModelView:
         """The best columns for a row, among those without a known value."""
         model, labels = self.model, self.labels["columns"]
         row = np.array([at])
-        left_out = model._left_out("seen" if self.has_entries else None, row)
-        n = min(BEST, model.observations_.shape[1])
-        top = model._top(row, left_out, n, by, QUANTILE, random_state=None)
+        left_out = (
+            seen(model.observations.by_row(), row) if self.has_entries else nothing_left_out(1)
+        )
+        n = min(BEST, model.observations.shape[1])
+        rng = np.random.default_rng()
+        top = model.best_columns(TopQuery(row, left_out, n, by, QUANTILE, rng))
         is_found = top.columns >= 0
         best, scores = top.columns[is_found], top.scores[is_found]
         values, _ = self._values("rows", at)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import fillrank as fr
-from fillrank.estimators.sampled import SampledCompleter
+from fillrank.estimators.sampled import SamplerEstimator
 from fillrank.kernels.predictions import pair_values
 
 GASR_PUBLISHED = "GASR, as published"
@@ -76,7 +76,7 @@ def predict_at(model: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     The paper averages all draws of a run. `predict` uses a mean of fewer factors, which is slightly
     less exact and much faster.
     """
-    if not isinstance(model, SampledCompleter):
+    if not isinstance(model, SamplerEstimator):
         labels = model.observations_.row_labels[rows], model.observations_.column_labels[columns]
         predicted: np.ndarray = model.predict(*labels)
         return predicted
@@ -89,7 +89,7 @@ def predict_at(model: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return average
 
 
-def predict_matrix(model: SampledCompleter) -> np.ndarray:
+def predict_matrix(model: SamplerEstimator) -> np.ndarray:
     """Predict all cells, by the average of all draws."""
     draws = model.recorded_draws()
     total = np.zeros(model.observations_.shape)

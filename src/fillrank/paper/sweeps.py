@@ -7,8 +7,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from fillrank.estimators.checks import check_value_range, seed_from
-from fillrank.estimators.sampled import SampledCompleter
-from fillrank.posterior.posterior import Units
+from fillrank.estimators.sampled import SamplerEstimator
+from fillrank.posterior.low_rank import Units
 from fillrank.run.chains import run
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.samplers.model import Data, Draw
@@ -26,7 +26,7 @@ class Sweep(NamedTuple):
     units: Units
 
 
-def sweeps(model: SampledCompleter, data: Observations) -> Iterator[Sweep]:
+def sweeps(model: SamplerEstimator, data: Observations) -> Iterator[Sweep]:
     """Run the first chain of an estimator, whose ``n_sweeps`` is a number, and yield each sweep."""
     plan, sampler = model._plan(), model._sampler()
     standard = standardise(data, model._centred, np.dtype(model.dtype))

@@ -27,7 +27,6 @@ from fillrank.draws import streams
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import Address, chain_key, row_bits, start_stream
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
-from fillrank.posterior.posterior import Posterior
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import SMALLEST_NOISE, Draw
@@ -166,12 +165,17 @@ def _regression(draw: Draw, basis: np.ndarray) -> _Regression:
     return _Regression(mean, L, factors, right @ mean, noise_sd, basis.T @ right)
 
 
-def fold_in(posterior: Posterior, entries: Entries, workers: Workers, seed: int = 0) -> Posterior:
-    """The posterior of new rows in the columns that were fitted.
+def fold_in_rows(
+    draws: list[Draw], mean: Draw, entries: Entries, workers: Workers, seed: int = 0
+) -> tuple[list[Draw], Draw]:
+    """The posterior of new rows in the columns that were fitted: its draws and its mean.
 
     Parameters
     ----------
-    posterior : Posterior
+    draws : list of Draw
+        The draws of the fit.
+    mean : Draw
+        The mean of the fit.
     entries : Entries
         Of the new rows, in standard units; the indices are positions of columns at fit.
     workers : Workers
@@ -181,31 +185,32 @@ def fold_in(posterior: Posterior, entries: Entries, workers: Workers, seed: int 
 
     Returns
     -------
-    Posterior
-        Of the new rows. Its draws are of the rows, one under each kept draw; its mean is that of the
-        expected rows, which has less Monte Carlo error than the average of the draws. If there is one
-        draw only, as from a solver, then that expectation is also the only draw of the new rows.
+    draws : list of Draw
+        Of the new rows, one under each draw of the fit. If there is one draw only, as from a solver,
+        it is the mean below.
+    mean : Draw
+        The mean of the expected rows, which has less Monte Carlo error than the average of the draws.
 
     Notes
     -----
-    The mean is projected on the space of columns of the posterior's own mean, so that it has as few
-    factors and does not depend on which rows come together. What that cuts off was seen to be below
+    The mean is projected on the space of columns of the mean of the fit, so that it has as few
+    factors and does not depend on which rows are folded in together. The part that is lost was below
     the Monte Carlo error of an average of 128 draws.
     """
     n_rows = entries.pointers.size - 1
-    basis = np.linalg.qr(posterior.mean.right).Q
+    basis = np.linalg.qr(mean.right).Q
     means = np.zeros((n_rows, basis.shape[1]))
     key = chain_key(seed, _NO_CHAIN)
-    draws = []
-    for t, draw in enumerate(posterior.draws):
+    folded = []
+    for t, draw in enumerate(draws):
         regression = _regression(draw, basis)
         address = Address(key, t, streams.ROWS)
         left = np.empty((n_rows, draw.left.shape[1]), draw.left.dtype)
         _regress(entries, regression, address, means, left, workers)
-        draws.append(draw._replace(left=left))
+        folded.append(draw._replace(left=left))
     left = (means / len(draws)).astype(basis.dtype)
-    mean = Draw(left, basis, posterior.mean.noise_variance)
-    return Posterior(draws if len(draws) > 1 else [mean], posterior.units, mean)
+    expected = Draw(left, basis, mean.noise_variance)
+    return (folded if len(folded) > 1 else [expected]), expected
 
 
 def _regress(
@@ -222,13 +227,3 @@ def _regress(
         _regress_rows(entries, regression, address, means, draws, start, stop)
 
     workers.for_rows(work, entries.pointers)
-
-
-def transposed(posterior: Posterior) -> Posterior:
-    """The posterior of the transposed table: new columns are the new rows of it."""
-    draws = [_transposed(draw) for draw in posterior.draws]
-    return Posterior(draws, posterior.units, _transposed(posterior.mean))
-
-
-def _transposed(draw: Draw) -> Draw:
-    return Draw(draw.right, draw.left, draw.noise_variance)

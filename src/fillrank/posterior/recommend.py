@@ -6,13 +6,12 @@ if that is more. A row's answer depends neither on the other rows nor on the num
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from fillrank.kernels.ordinal import Scorer
 from fillrank.kernels.predictions import Columns, Heaps, Place, keep_best, place_of
-from fillrank.posterior.ordinal import OrdinalPosterior
-from fillrank.posterior.posterior import Posterior
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
@@ -23,6 +22,9 @@ _AT_ONCE = 2**22
 _NONE = np.iinfo(np.int64).max
 # The only one of a single draw.
 _SINGLE = Place(1, 0.0)
+
+
+By = Literal["mean", "cautious", "curious"]
 
 
 class Top(NamedTuple):
@@ -37,22 +39,29 @@ class Top(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Columns that are no answer: ``indices[pointers[p]:pointers[p + 1]]`` for the p-th row asked."""
+    """Columns that are no answer: ``indices[pointers[p]:pointers[p + 1]]`` for the p-th row query."""
 
     pointers: np.ndarray
     indices: np.ndarray
 
 
-class _Asked(NamedTuple):
-    """The n best columns of the rows, but for those left out."""
+class TopQuery(NamedTuple):
+    """A query for the n best columns of some rows, without those left out.
+
+    ``by`` is the order: by the posterior mean, by a low quantile, or by a random draw. ``quantile`` is
+    for "cautious", ``rng`` for "curious".
+    """
 
     rows: np.ndarray
     left_out: LeftOut
     n: int
+    by: By = "mean"
+    quantile: float = 0.1
+    rng: np.random.Generator | None = None
 
-    def part(self, places: np.ndarray) -> "_Asked":
-        """The question for some of the rows."""
-        return _Asked(self.rows[places], seen(self.left_out, places), self.n)
+    def part(self, places: np.ndarray) -> "TopQuery":
+        """The query for some of the rows."""
+        return self._replace(rows=self.rows[places], left_out=seen(self.left_out, places))
 
 
 class _Factors(NamedTuple):
@@ -70,6 +79,11 @@ class _Rows(NamedTuple):
     heaps: Heaps
 
 
+def nothing_left_out(n_rows: int) -> LeftOut:
+    """No columns, for each of so many rows."""
+    return LeftOut(np.zeros(n_rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+
+
 def seen(entries: Entries | LeftOut, rows: np.ndarray) -> LeftOut:
     """The columns of the entries in each of the rows, which can come in any order and repeat."""
     first = entries.pointers[rows]
@@ -79,69 +93,47 @@ def seen(entries: Entries | LeftOut, rows: np.ndarray) -> LeftOut:
     return LeftOut(pointers, entries.indices[places])
 
 
-def by_mean(
-    posterior: Posterior, rows: np.ndarray, left_out: LeftOut, n: int, workers: Workers
-) -> Top:
+def best_by_mean(mean: Draw, query: TopQuery, workers: Workers) -> Top:
     """The columns with the largest posterior means."""
-    asked = _Asked(rows, left_out, n)
-    order = np.arange(posterior.shape[1])
-    return _restored(_best(asked, _stacked([posterior.mean]), _SINGLE, order, workers), posterior)
+    order = np.arange(len(mean.right))
+    return _best(query, _stacked([mean]), _SINGLE, order, workers)
 
 
-def by_quantile(
-    posterior: Posterior,
-    rows: np.ndarray,
-    left_out: LeftOut,
-    n: int,
-    quantile: float,
-    workers: Workers,
-) -> Top:
-    """The columns with the largest quantiles of the signal over the kept draws.
+def best_by_quantile(draws: list[Draw], mean: Draw, query: TopQuery, workers: Workers) -> Top:
+    """The columns with the largest quantiles of the signal over the stored draws.
 
-    A low quantile is cautious: it wants columns that are good for sure. The quantile stands at q (N + 1)
-    among N sorted draws, and is the smallest draw where that is below 1. It is quick if low: half the
-    draws have to be looked at for the median of a cell, nearly all for a high quantile.
+    The quantile is at position q (N + 1) among N sorted draws, or the smallest draw where that is
+    below 1. A low quantile is fast: half the draws are needed for the median of a cell, nearly all
+    for a high quantile.
     """
-    asked = _Asked(rows, left_out, n)
-    place = place_of(quantile, len(posterior.draws))
-    # What is good for most rows comes first: the sooner a row has n good ones, the less is to be done.
-    left, right, _ = posterior.mean
-    order = np.argsort(-(right @ left[rows].sum(axis=0)), kind="stable")
-    return _restored(_best(asked, _stacked(posterior.draws), place, order, workers), posterior)
+    place = place_of(query.quantile, len(draws))
+    # Columns that are good for most rows come first: the sooner a row has n good ones, the less work.
+    order = np.argsort(-(mean.right @ mean.left[query.rows].sum(axis=0)), kind="stable")
+    return _best(query, _stacked(draws), place, order, workers)
 
 
-def by_draw(
-    posterior: Posterior,
-    rows: np.ndarray,
-    left_out: LeftOut,
-    n: int,
-    rng: np.random.Generator,
-    workers: Workers,
-) -> Top:
-    """The columns that are best under one of the kept draws, chosen at random for each row asked.
+def best_by_draw(draws: list[Draw], query: TopQuery, workers: Workers) -> Top:
+    """The columns that are best under one of the stored draws, chosen at random for each row.
 
-    Curious (Thompson's way): a column leads as often as the posterior has it as the best, so that one
-    that may be very good is tried. A row that is asked twice gets two draws.
+    This is Thompson sampling: a column is first as often as it is the best one under the posterior. A
+    row that is queried twice gets two draws.
     """
-    asked = _Asked(rows, left_out, n)
-    order = np.arange(posterior.shape[1])
-    choice = rng.integers(len(posterior.draws), size=rows.size)
-    top = Top(np.empty((rows.size, n), dtype=np.int64), np.empty((rows.size, n)))
+    assert query.rng is not None
+    n_rows, n = query.rows.size, query.n
+    order = np.arange(len(draws[0].right))
+    choice = query.rng.integers(len(draws), size=n_rows)
+    top = Top(np.empty((n_rows, n), dtype=np.int64), np.empty((n_rows, n)))
     for t in np.unique(choice):
         mine = np.flatnonzero(choice == t)
-        factors = _stacked([posterior.draws[t]])
-        part = _best(asked.part(mine), factors, _SINGLE, order, workers)
+        part = _best(query.part(mine), _stacked([draws[t]]), _SINGLE, order, workers)
         top.columns[mine], top.scores[mine] = part
-    return _restored(top, posterior)
+    return top
 
 
-def by_level(
-    posterior: OrdinalPosterior, rows: np.ndarray, left_out: LeftOut, n: int, workers: Workers
-) -> Top:
-    """The columns with the highest predicted levels; of the same level, with the largest margins.
+def best_by_score(scorers: list[Scorer], query: TopQuery, workers: Workers) -> Top:
+    """The columns with the largest scores, averaged over the scorers of a max-margin method.
 
-    The levels of a row rise with its score averaged over the scorers, so that this score decides. It
-    is taken in double precision, as predictions are: what is gathered takes twice the memory.
+    Scores are in double precision, as predictions are, so the gathered factors take twice the memory.
     """
 
     def side(factors: list[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
@@ -150,14 +142,9 @@ def by_level(
         )[:, np.newaxis]
 
     factors = _Factors(
-        side([scorer.left for scorer in posterior.scorers]),
-        side([scorer.right for scorer in posterior.scorers]),
+        side([scorer.left for scorer in scorers]), side([scorer.right for scorer in scorers])
     )
-    order = np.arange(posterior.shape[1])
-    top = _best(_Asked(rows, left_out, n), factors, _SINGLE, order, workers)
-    p, k = np.nonzero(top.columns >= 0)
-    top.scores[p, k] = posterior.predict(rows[p], top.columns[p, k], workers)
-    return top
+    return _best(query, factors, _SINGLE, np.arange(len(scorers[0].right)), workers)
 
 
 def _stacked(draws: list[Draw]) -> _Factors:
@@ -167,25 +154,20 @@ def _stacked(draws: list[Draw]) -> _Factors:
     )
 
 
-def _restored(top: Top, posterior: Posterior) -> Top:
-    """Scores in the data's units: at the end, since beyond the rating scale all would tie."""
-    return top._replace(scores=posterior.units.restore(top.scores))
-
-
 def _best(
-    asked: _Asked, factors: _Factors, place: Place, order: np.ndarray, workers: Workers
+    query: TopQuery, factors: _Factors, place: Place, order: np.ndarray, workers: Workers
 ) -> Top:
-    """The answer in standard units, from the columns in the given order, on which it does not depend."""
+    """The result in standard units. It does not depend on the order in which columns are visited."""
     number = np.empty_like(order)
     number[order] = np.arange(order.size)
-    left_out = LeftOut(asked.left_out.pointers, number[asked.left_out.indices])
-    size = asked.rows.size, asked.n
+    left_out = LeftOut(query.left_out.pointers, number[query.left_out.indices])
+    size = query.rows.size, query.n
     heaps = Heaps(np.full(size, -np.inf), np.full(size, _NONE))
-    N, K = factors.left(asked.rows[:0]).shape[1:]
+    N, K = factors.left(query.rows[:0]).shape[1:]
     at_once = max(1, _AT_ONCE // max(1, N * K))
-    for r in range(0, asked.rows.size, at_once):
+    for r in range(0, query.rows.size, at_once):
         block = slice(r, r + at_once)
-        left = factors.left(asked.rows[block])
+        left = factors.left(query.rows[block])
         own = LeftOut(left_out.pointers[r : r + at_once + 1], left_out.indices)
         rows = _Rows(left, own, Heaps(heaps.scores[block], heaps.columns[block]))
         for c in range(0, order.size, at_once):

@@ -5,29 +5,18 @@ the average row. No m x n matrix is made: with the QR decomposition R = Q T, the
 (L - mean of L) T^T have the same inner products and distances as the rows of Z - 1 z^T.
 """
 
-from typing import Any
-
 import numpy as np
 
-from fillrank.posterior.ordinal import OrdinalPosterior
+from fillrank.posterior.protocol import Posterior
 
-# A max-margin method stores many scorers; this many, evenly spaced, represent them.
-_MOST_SCORERS = 8
 # A row whose difference from the average is below this share of the largest one is rounding error.
 _SMALLEST_LENGTH = 1e-6
 
 
-def signal_factors(posterior: Any) -> tuple[np.ndarray, np.ndarray]:
+def signal_factors(posterior: Posterior) -> tuple[np.ndarray, np.ndarray]:
     """(left, right) of the mean signal, or of the mean score by which levels are predicted."""
-    if not isinstance(posterior, OrdinalPosterior):
-        left, right, _ = posterior.mean
-        return left.astype(np.float64), right.astype(np.float64)
-    n = len(posterior.scorers)
-    chosen = sorted({n * t // _MOST_SCORERS for t in range(_MOST_SCORERS)})
-    scorers = [posterior.scorers[t] for t in chosen]
-    left = np.hstack([scorer.left for scorer in scorers]).astype(np.float64)
-    right = np.hstack([scorer.right for scorer in scorers]).astype(np.float64)
-    return left / len(scorers), right
+    left, right = posterior.factors()
+    return left.astype(np.float64), right.astype(np.float64)
 
 
 def centred_rows(left: np.ndarray, right: np.ndarray) -> np.ndarray:

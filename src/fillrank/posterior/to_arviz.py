@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fillrank.errors import NotSupportedError
-from fillrank.posterior.posterior import Units
+from fillrank.posterior.low_rank import Units
 from fillrank.run.recorder import Traces
 from fillrank.runtime.cache_folder import temporary_home
 from fillrank.table.observations import Observations

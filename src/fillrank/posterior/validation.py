@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fillrank.errors import ReadError
-from fillrank.posterior.ordinal import OrdinalPosterior
-from fillrank.posterior.posterior import Posterior, Units
+from fillrank.posterior.levels import LevelPosterior
+from fillrank.posterior.low_rank import LowRankPosterior, Units
 from fillrank.run.recorder import Traces
 from fillrank.samplers.model import Draw
 
@@ -19,7 +19,7 @@ _EMPTY = np.zeros(0)
 _MAX_LEVELS = np.iinfo(np.int8).max
 
 
-def check_posterior(posterior: Posterior, shape: tuple[int, int]) -> None:
+def check_posterior(posterior: LowRankPosterior, shape: tuple[int, int]) -> None:
     """Raise ReadError for draws that do not fit a table of this shape, or are not finite."""
     draws = posterior.draws
     _require(len(draws) > 0, "there must be a draw")
@@ -31,7 +31,7 @@ def check_posterior(posterior: Posterior, shape: tuple[int, int]) -> None:
     _check_units(posterior.units)
 
 
-def check_ordinal(posterior: OrdinalPosterior, shape: tuple[int, int]) -> None:
+def check_ordinal(posterior: LevelPosterior, shape: tuple[int, int]) -> None:
     """Raise ReadError for scorers that do not fit a table of this shape, or unordered levels."""
     levels = posterior.levels
     is_valid = _is_numeric(levels, 1) and levels.dtype == np.float64

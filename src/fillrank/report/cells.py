@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fillrank.errors import InputError, NotSupportedError
-from fillrank.posterior.ordinal import OrdinalPosterior
 from fillrank.report.style import (
     INK,
     MUTED,
@@ -123,11 +122,10 @@ def filled_blocks(model: Any) -> Blocks:
         cells[data.row_index, data.column_index] = data.values
         return Blocks(cells, exact=True)
     rows, columns = (_block_of(n, size) for n, size in zip(data.shape, shape, strict=True))
-    if isinstance(posterior, OrdinalPosterior):
+    if posterior.levels is not None:
         firsts = (np.unique(blocks, return_index=True)[1] for blocks in (rows, columns))
         return Blocks(posterior.block(*firsts), exact=False)
-    left = _block_means(posterior.mean.left, rows)
-    right = _block_means(posterior.mean.right, columns)
+    left, right = map(_block_means, posterior.factors(), (rows, columns))
     return Blocks(posterior.units.restore(left @ right.T), exact=False)
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fillrank.errors import InputError
-from fillrank.estimators.sampled import SampledCompleter
 from fillrank.posterior.metrics import coverage, rmse
 from fillrank.report.style import (
     ACCENT,
@@ -124,9 +123,11 @@ def predicted(model: Any, test: Any, ax: Axes | None = None, *, level: float = 0
     held_out = predict_held_out(model, test)
     values, means = held_out.test.values, held_out.predicted
     title = f"{count_noun(len(values), 'held-out value')}"
-    limits = axis_limits(values, means, margin=0.12 if hasattr(model, "levels_") else 0.04)
+    limits = axis_limits(
+        values, means, margin=0.12 if model.posterior_.levels is not None else 0.04
+    )
     ax.axline((limits[0], limits[0]), slope=1, color=MUTED, linewidth=1.0, zorder=2)
-    if hasattr(model, "levels_"):
+    if model.posterior_.levels is not None:
         title += f", {100 * np.mean(values == means):.0f}% predicted exactly"
         _draw_discs(ax, means, values)
     elif len(values) > _MAX_POINTS:
@@ -134,7 +135,7 @@ def predicted(model: Any, test: Any, ax: Axes | None = None, *, level: float = 0
                   bins="log", mincnt=1, linewidths=0.1, zorder=1)  # fmt: skip
     else:
         ax.scatter(means, values, s=12, color=INK, alpha=0.25, linewidths=0, zorder=1)
-    if isinstance(model, SampledCompleter):
+    if model.posterior_.has_draws:
         some = _sample(held_out.test)
         rows, columns = held_out.test.rows[some], held_out.test.columns[some]
         low, high = model.predict_interval(rows, columns, level, kind="observation")

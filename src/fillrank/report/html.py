@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sklearn.utils.validation import check_is_fitted
 
 from fillrank.errors import NotSupportedError
-from fillrank.estimators.sampled import SampledCompleter
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report import cells, held_out, run_plots, summary
 from fillrank.report.cells import MAX_BLOCKS, MAX_CELLS, CellIntervals, missing_intervals
@@ -116,7 +115,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
     verdict = summary.describe_convergence(model)
     return environment.get_template("report.html.jinja").render(
         title=format_label(title, _MAX_TITLE) if title else _title(model),
-        method=type(model).__name__,
+        method=model.completion_.method,
         tiles=summary.list_tiles(model, test, verdict),
         table_text=summary.describe_table(model),
         error_text="" if test is None else summary.describe_error(test),
@@ -125,7 +124,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         few_entries_text=summary.warn_of_few_entries(model),
         verdict=verdict,
         other_tested=tested is not None and tested is not model,
-        has_intervals=isinstance(model, SampledCompleter),
+        has_intervals=model.posterior_.has_draws,
         has_entries=len(model.observations_) > 0,
         blocks=max(model.observations_.shape) > MAX_BLOCKS,
         table=_table(model),
@@ -146,10 +145,7 @@ def _title(model: Any) -> str:
 
 
 def _diagnostics(model: Any) -> Diagnostics | None:
-    try:
-        return model.diagnostics() if hasattr(model, "diagnostics") else None
-    except NotSupportedError:
-        return None
+    return None if model.completion_.record.traces is None else model.diagnostics()
 
 
 def render(
@@ -189,7 +185,7 @@ def _factors(model: Any) -> list[Image]:
 
 def _convergence(model: Any) -> list[Image]:
     images = []
-    if hasattr(model, "traces_"):
+    if model.completion_.record.traces is not None:
         images.append(render(run_plots.trace, model))
     if getattr(model, "path_", None):
         images.append(render(run_plots.path, model))
@@ -200,14 +196,14 @@ def _held_out(model: Any, test: HeldOut | None) -> list[Image]:
     if test is None:
         return []
     images = [render(held_out.predicted, model, test.test, square=True)]
-    if isinstance(model, SampledCompleter):
+    if model.posterior_.has_draws:
         images.append(render(held_out.calibration, model, test.test, square=True))
     return images
 
 
 def _certainty(model: Any) -> dict[str, Any] | None:
     """Return the section on certain and uncertain cells; None if the method has no intervals."""
-    if not isinstance(model, SampledCompleter):
+    if not model.posterior_.has_draws:
         return None
     intervals = missing_intervals(model)
     n = intervals.rows.size

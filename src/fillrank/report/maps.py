@@ -138,7 +138,7 @@ def map(model: Any, side: Side = "rows", ax: Axes | None = None) -> Axes:
         )  # fmt: skip
     ax.set_aspect("equal", adjustable="datalim")
     title = f"{count_noun(len(x), side.removesuffix('s'))}: similar ones are near each other"
-    units = "" if hasattr(model, "levels_") else f", {UNITS}"
+    units = "" if model.posterior_.levels is not None else f", {UNITS}"
     share = f"(the map shows {100 * projection.share:.0f}% of all differences)"
     finish_axes(ax, title, f"main difference{units}\n{share}", f"second difference{units}")
     return ax

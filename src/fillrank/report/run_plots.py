@@ -35,7 +35,7 @@ def _not_supported(model: Any, what: str, methods: str) -> NotSupportedError:
     if "residual_variance" in model.history_:
         why = "a model of folded-in rows or columns has none; use the model that it came from"
     else:
-        why = f"{type(model).__name__} has none; {methods} have"
+        why = f"{model.completion_.method} has none; {methods} have"
     return NotSupportedError(f"this plot shows {what}: {why}.")
 
 
@@ -63,9 +63,12 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     >>> fr.plot.spectrum(model).get_title(loc="left")
     '2 factors are stronger than the noise'
     """
-    if "residual_variance" not in model.history_ and hasattr(model, "singular_values_"):
+    if (
+        "residual_variance" not in model.history_
+        and model.completion_.record.singular_values is not None
+    ):
         return _solver_spectrum(model, get_axes(ax))
-    if not hasattr(model, "traces_") or not hasattr(model, "singular_values_"):
+    if model.completion_.record.traces is None or model.completion_.record.singular_values is None:
         raise _not_supported(model, "singular values", "all methods except IPM3F")
     ax = get_axes(ax)
     means = model.singular_values_
@@ -108,7 +111,7 @@ def _solver_spectrum(model: Any, ax: Axes) -> Axes:
     ax.set_ylim(bottom=0.0)
     ax.set_xlim(0.3, max(values.size, 1) + 0.7)
     use_integer_ticks(ax)
-    units = "of the scores" if hasattr(model, "levels_") else UNITS
+    units = "of the scores" if model.posterior_.levels is not None else UNITS
     title = f"{count_noun(model.rank_, 'factor')} {'is' if model.rank_ == 1 else 'are'} used"
     finish_axes(ax, title, "factor", f"singular value, {units}")
     return ax
@@ -159,7 +162,7 @@ def rank(model: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib axes
     """
-    if not hasattr(model, "rank_probabilities_"):
+    if model.completion_.record.rank_probabilities is None:
         raise _not_supported(model, "probabilities of ranks", "GASR and BPMF")
     ax = get_axes(ax)
     ranks = np.array(list(model.rank_probabilities_))
@@ -191,7 +194,7 @@ def trace(model: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib axes
     """
-    if not hasattr(model, "traces_"):
+    if model.completion_.record.traces is None:
         raise _not_supported(
             model, "sweeps of a sampler", 'GASR, BPMF and IPM3F with inference="gibbs"'
         )
@@ -278,6 +281,6 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
     ax.legend(frameon=False)
     title = f"penalty {chosen.penalty:.3g} predicts best, with {count_noun(chosen.rank, 'factor')}"
     # The penalty of a max-margin method has no unit.
-    penalty = "penalty" if hasattr(model, "levels_") else f"penalty, {UNITS}"
+    penalty = "penalty" if model.posterior_.levels is not None else f"penalty, {UNITS}"
     finish_axes(ax, title, penalty, f"error of the entries, {UNITS}")
     return ax

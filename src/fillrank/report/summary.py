@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.estimators.checks import few_entries
+from fillrank.estimators.checks import FEWEST_ENTRIES, few_entries
 from fillrank.estimators.convergence import convergence_of
-from fillrank.estimators.sampled import SampledCompleter
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report.held_out import HeldOut
 from fillrank.report.style import count_noun, format_percent
@@ -93,7 +92,7 @@ def count_entries(model: Any) -> int | None:
     """Return the number of fitted entries, also if they were not saved; None if it is unknown."""
     if n := len(model.observations_):
         return n
-    return model.traces_.n_entries if hasattr(model, "traces_") else None
+    return model.traces_.n_entries if model.completion_.record.traces is not None else None
 
 
 def describe_table(model: Any) -> str:
@@ -132,7 +131,7 @@ def describe_error(held_out: HeldOut) -> str:
 def describe_rank(model: Any) -> str:
     """Describe the number of factors."""
     definition = "A factor is a pattern that rows and columns share, such as a taste or a season."
-    if hasattr(model, "rank_probabilities_"):
+    if model.completion_.record.rank_probabilities is not None:
         if model.rank_ == 0:
             return "No pattern that rows and columns share is stronger than the noise."
         share = model.rank_probabilities_[model.rank_]
@@ -141,17 +140,15 @@ def describe_rank(model: Any) -> str:
             f"{count_noun(model.rank_, 'factor')} {verb} stronger than the noise, with a probability "
             f"of {format_percent(share)}. {definition}"
         )
-    if hasattr(model, "rank_"):
-        return (
-            f"{type(model).__name__} uses {count_noun(model.rank_, 'factor')}; it has no probability "
-            f"for this number. {definition}"
-        )
-    return "The number of factors is in the report of the model that these were folded into."
+    return (
+        f"{model.completion_.method} uses {count_noun(model.rank_, 'factor')}; it has no probability "
+        f"for this number. {definition}"
+    )
 
 
 def describe_noise(model: Any) -> str:
     """Describe the noise; empty for methods without a noise model."""
-    if not isinstance(model, SampledCompleter):
+    if not model.posterior_.has_draws:
         return ""
     noise = format_number(math.sqrt(model.noise_variance_))
     return (
@@ -163,15 +160,15 @@ def describe_noise(model: Any) -> str:
 def warn_of_few_entries(model: Any) -> str:
     """Return a warning if there are too few entries for intervals; else an empty text."""
     n = count_entries(model)
-    if n is None or not isinstance(model, SampledCompleter):
+    if n is None or not model.posterior_.has_draws:
         return ""
-    text = few_entries(n, model._fewest_entries)
+    text = few_entries(n, FEWEST_ENTRIES.get(model.completion_.method, 0))
     return text[:1].upper() + text[1:]
 
 
 def describe_convergence(model: Any) -> Verdict:
     """Describe whether the fit has converged, and what that means."""
-    if not hasattr(model, "stop_reason_") or getattr(model, "folded_in_", None):
+    if model.completion_.folded_in:
         long = (
             "These rows or columns were folded in after the fit, without sweeps or iterations. The "
             "report of the model that they were folded into shows whether it has converged."
@@ -182,12 +179,12 @@ def describe_convergence(model: Any) -> Verdict:
     if convergence.converged is None:
         long = "Whether the fit has converged is unknown: the file is from an older version."
         return Verdict("unknown", long, "plain", ended)
-    is_run = hasattr(model, "traces_")
+    is_run = model.completion_.record.traces is not None
     what, steps = ("run", "sweeps") if is_run else ("fit", "iterations")
     if convergence.converged:
         long = f"The {what} has converged: more {steps} would change predictions little."
         return Verdict("converged", long, "good", ended)
-    narrow = ", and intervals may be too narrow" if isinstance(model, SampledCompleter) else ""
+    narrow = ", and intervals may be too narrow" if model.posterior_.has_draws else ""
     long = (
         f"{convergence.warning(f'The {what} has not converged')} Predictions would still change with "
         f"more {steps}{narrow}."
@@ -212,11 +209,10 @@ def list_tiles(model: Any, held_out: HeldOut | None, verdict: Verdict) -> list[T
         tone = "bad" if held_out.n_fitted else "plain"
         label = "typical error, underestimated" if held_out.n_fitted else "typical error"
         tiles.append(Tile(format_number(held_out.rmse), label, tone))
-    if hasattr(model, "rank_"):
-        share = getattr(model, "rank_probabilities_", {}).get(model.rank_)
-        probability = "" if share is None else f", probability {format_percent(share)}"
-        noun = "factor" if model.rank_ == 1 else "factors"
-        tiles.append(Tile(f"{model.rank_:,}", noun + probability))
+    share = (model.completion_.record.rank_probabilities or {}).get(model.rank_)
+    probability = "" if share is None else f", probability {format_percent(share)}"
+    noun = "factor" if model.rank_ == 1 else "factors"
+    tiles.append(Tile(f"{model.rank_:,}", noun + probability))
     tiles.append(Tile(verdict.short, "state of the fit", verdict.tone))
     return tiles
 
@@ -267,7 +263,7 @@ def reproduction_code(model: Any) -> str:
     """Return Python code that fits the same model to the same data."""
     settings = [
         f"    {name}={_as_python(value)},"
-        for name, value in model.get_params(deep=False).items()
+        for name, value in model.completion_.settings.items()
         if name not in _MACHINE_SETTINGS
     ]
     n_rows, n_columns = model.observations_.shape
@@ -278,7 +274,7 @@ def reproduction_code(model: Any) -> str:
         f"# report made on {datetime.now().astimezone():%Y-%m-%d %H:%M %z}",
         f"# data: {n_rows} rows x {n_columns} columns{_describe_entries(model.observations_)}",
         'data = fr.read("table.csv")  # put your own table here',
-        f"model = fr.{type(model).__name__}(",
+        f"model = fr.{model.completion_.method}(",
         *settings,
         ")",
         "model.fit(data)",
@@ -289,14 +285,14 @@ def reproduction_code(model: Any) -> str:
 def reproduction_caveats(model: Any) -> list[str]:
     """Return the reasons why the code does not reproduce the same numbers, as sentences."""
     caveats = []
-    if not isinstance(model.random_state, int | np.integer):
+    if not isinstance(model.completion_.settings.get("random_state"), int | np.integer):
         caveats.append(
             "The fit had no fixed seed, so another run gives slightly different numbers. Set "
             "random_state=0, or any other integer, to get the same numbers each time."
         )
-    if getattr(model, "folded_in_", None):
+    if folded_in := model.completion_.folded_in:
         caveats.append(
-            f"The {' and '.join(model.folded_in_)} were added after the fit, by fold_in; the code has "
+            f"The {' and '.join(folded_in)} were added after the fit, by fold_in; the code has "
             "the settings of the fit."
         )
     return caveats

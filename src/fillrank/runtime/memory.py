@@ -5,6 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 from fillrank.errors import InputError, Text
+from fillrank.runtime.progress import report_progress
 
 resource: ModuleType | None
 try:
@@ -26,6 +27,11 @@ _CGROUPS = (
 _CGROUP_FOLDER = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
 _STATM = Path("/proc/self/statm")
+# Memory in bytes of a cell of a complete table while it is made, with temporary copies; levels are
+# predicted cell by cell, which takes more.
+_BYTES_PER_CELL, _BYTES_PER_LEVEL_CELL = 24, 40
+# The memory that a table takes is reported from this size on.
+_MUCH_MEMORY = 2**30
 
 
 def available_memory() -> int | None:
@@ -107,3 +113,13 @@ def format_bytes(n_bytes: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:,.0f} TB" if size >= 100 else f"{size:.3g} TB"
+
+
+def check_table_memory(n_cells: int, advice: str, is_level: bool, show: bool) -> None:
+    """Report what a complete table takes, if that is much, and refuse what cannot fit."""
+    n_bytes = (_BYTES_PER_LEVEL_CELL if is_level else _BYTES_PER_CELL) * n_cells
+    check_memory(n_bytes, f"a table of {n_cells:,} cells", advice)
+    report_progress(
+        f"a table of {n_cells:,} cells takes {format_bytes(n_bytes)} while it is made.",
+        show and n_bytes >= _MUCH_MEMORY,
+    )

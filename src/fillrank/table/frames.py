@@ -308,3 +308,9 @@ def _frame_labels(labels: np.ndarray) -> np.ndarray:
     valid = np.empty(len(labels), dtype=object)
     valid[:] = [replace_surrogates(label) if isinstance(label, str) else label for label in labels]
     return valid
+
+
+def fill_in(observations: Observations, matrix: np.ndarray) -> Any:
+    """The matrix with the observed values put in, as the type of table that was given."""
+    matrix[observations.row_index, observations.column_index] = observations.values
+    return to_wide(observations, matrix)

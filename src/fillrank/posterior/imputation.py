@@ -1,18 +1,23 @@
-"""Whole tables that the missing cells could have had: for multiple imputation."""
+"""Draws of complete tables, for multiple imputation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fillrank.posterior.posterior import Posterior
+if TYPE_CHECKING:
+    from fillrank.posterior.low_rank import LowRankPosterior
 
 
-class Completions:
-    """Draws of what would be observed, for any cells, the same whichever way they are asked for.
+class Imputations:
+    """Draws of what would be observed in any cells, which do not depend on how cells are queried.
 
-    Each is one of the kept draws, spread over the run, plus noise of its variance. The noise of a row
-    depends on the seed, the number of the completion and the row's position alone.
+    Each is one of the stored draws, spread over the run, plus noise of its variance. The noise of a row
+    depends only on the seed, the number of the imputation and the position of the row.
     """
 
-    def __init__(self, posterior: Posterior, n: int, seed: int):
+    def __init__(self, posterior: LowRankPosterior, n: int, seed: int):
         self.n = n
         self._seed = seed
         self._units = posterior.units
@@ -20,14 +25,14 @@ class Completions:
         self._draws = [posterior.draws[t] for t in chosen]
 
     def row(self, number: int, i: int) -> np.ndarray:
-        """A completion's value in all cells of a row."""
+        """The values of an imputation in all cells of a row."""
         draw = self._draws[number]
         noise = np.random.default_rng([self._seed, number, i]).standard_normal(len(draw.right))
         signal = draw.right @ draw.left[i]
         return self._units.restore(signal + np.sqrt(draw.noise_variance) * noise)
 
     def at(self, number: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """A completion's values in the cells (rows_p, columns_p), which are sorted by row."""
+        """The values of an imputation in the cells (rows_p, columns_p), which are sorted by row."""
         out = np.empty(len(rows))
         distinct, first = np.unique(rows, return_index=True)
         for i, start, stop in zip(distinct, first, [*first[1:], len(rows)], strict=True):

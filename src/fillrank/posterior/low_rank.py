@@ -1,15 +1,24 @@
-"""The posterior of the completed matrix, asked by position and answered in the data's own units."""
+"""The posterior of a completed matrix of numbers: draws of a low-rank signal and their mean."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from fillrank.kernels.predictions import mixture_quantiles, pair_values, restored_pair_values
+from fillrank.posterior.fold_in import fold_in_rows
+from fillrank.posterior.imputation import Imputations
+from fillrank.posterior.recommend import Top, TopQuery, best_by_draw, best_by_mean, best_by_quantile
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
+from fillrank.table.entries import Entries
+from fillrank.table.units import standardise_new
 
+Axis = Literal["rows", "columns"]
 Kind = Literal["signal", "observation"]
 # The most draws that a fitted model has: enough for intervals, few enough for small files.
 MOST_DRAWS = 128
@@ -49,21 +58,45 @@ def _share_out(work: Callable[[int, int], None], n_cells: int, cost: int, worker
     workers.for_rows(lambda first, last: work(int(ends[first]), int(ends[last])), cost * ends)
 
 
-class Posterior(NamedTuple):
-    """Draws of the signal, their mean, and what can be asked of them.
+@dataclass(frozen=True)
+class LowRankPosterior:
+    """Draws of a low-rank signal, and their mean.
 
-    The mean may be that of more draws than are kept. Rows and columns are positions here; the
-    estimators know names.
+    Parameters
+    ----------
+    draws : list of Draw
+        In standard units.
+    units : Units
+    mean : Draw
+        It may be the mean of more draws than are stored.
+    has_draws : bool
+        Whether ``draws`` are draws of a posterior. If not, there is one: the solution of a solver.
     """
 
     draws: list[Draw]
     units: Units
     mean: Draw
+    has_draws: bool = True
+    levels: None = None  # predictions are numbers
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns."""
         return len(self.mean.left), len(self.mean.right)
+
+    @property
+    def n_draws(self) -> int:
+        """The number of stored draws; 0 for the solution of a solver."""
+        return len(self.draws) if self.has_draws else 0
+
+    @property
+    def new_row_nbytes(self) -> int:
+        """The memory that a new row takes while it is folded in."""
+        return 8 * len(self.draws) * max(1, self.draws[0].left.shape[1])
+
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Factors (left, right) whose product is the mean signal in standard units."""
+        return self.mean.left, self.mean.right
 
     def predict(self, rows: np.ndarray, columns: np.ndarray, workers: Workers) -> np.ndarray:
         """Posterior means of the cells (rows_p, columns_p)."""
@@ -123,3 +156,55 @@ class Posterior(NamedTuple):
         left, right, _ = self.mean
         values = left[rows].astype(np.float64) @ right[columns].T
         return self.units.restore(values, out=values)
+
+    def average_prediction(
+        self, rows: np.ndarray, columns: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """The same as `predict`: predictions are means over draws."""
+        return self.predict(rows, columns, workers)
+
+    def fold_in(self, entries: Entries, axis: Axis, workers: Workers) -> LowRankPosterior:
+        """The posterior of new rows in the columns that were fitted, or of new columns in the rows.
+
+        Parameters
+        ----------
+        entries : Entries
+            Of the new rows (or columns), in the units of the data; the indices are positions of
+            columns (or rows) at fit.
+        axis : {"rows", "columns"}
+        workers : Workers
+            The result does not depend on their number.
+        """
+        location, scale, _ = self.units
+        standard = entries._replace(values=standardise_new(entries.values, location, scale))
+        if axis == "rows":
+            draws, mean = fold_in_rows(self.draws, self.mean, standard, workers)
+            return LowRankPosterior(draws, self.units, mean, self.has_draws)
+        # Another seed: the draws of new columns are independent of those of new rows.
+        other = self.transpose()
+        draws, mean = fold_in_rows(other.draws, other.mean, standard, workers, seed=1)
+        return LowRankPosterior(draws, self.units, mean, self.has_draws).transpose()
+
+    def transpose(self) -> LowRankPosterior:
+        """The posterior of the transposed table."""
+        draws = [_transpose(draw) for draw in self.draws]
+        return LowRankPosterior(draws, self.units, _transpose(self.mean), self.has_draws)
+
+    def top(self, query: TopQuery, workers: Workers) -> Top:
+        """The best columns of some rows."""
+        if query.by == "mean":
+            top = best_by_mean(self.mean, query, workers)
+        elif query.by == "cautious":
+            top = best_by_quantile(self.draws, self.mean, query, workers)
+        else:
+            top = best_by_draw(self.draws, query, workers)
+        # At the end, since all scores beyond the rating scale would be equal.
+        return top._replace(scores=self.units.restore(top.scores))
+
+    def imputations(self, n: int, seed: int) -> Imputations:
+        """Draws of complete tables."""
+        return Imputations(self, n, seed)
+
+
+def _transpose(draw: Draw) -> Draw:
+    return Draw(draw.right, draw.left, draw.noise_variance)

@@ -1,0 +1,429 @@
+"""Model files, layout 1: which parts a file has for each method, and what is checked in them.
+
+A file has numbers and labels and nothing that could be executed. Its parts have the names of fitted
+attributes. Everything in a file is checked before it is used: kernels do not check positions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from reprlib import repr as in_short
+from typing import Any, Literal, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from fillrank.errors import FillrankError, InputError, NotSupportedError, ReadError
+from fillrank.kernels.ordinal import Scorer
+from fillrank.posterior.levels import (
+    FitRows,
+    FitRowsByMargin,
+    FitRowsVariationally,
+    LevelPosterior,
+    SampleRows,
+)
+from fillrank.posterior.low_rank import Axis, LowRankPosterior, Units
+from fillrank.posterior.protocol import Posterior
+from fillrank.posterior.record import Record
+from fillrank.posterior.validation import (
+    check_history,
+    check_ordinal,
+    check_posterior,
+    check_summary,
+    check_traces,
+)
+from fillrank.run.recorder import Traces
+from fillrank.samplers.model import Draw
+from fillrank.solvers.fit import PathPoint
+from fillrank.storage.array_file import Content, read, write
+from fillrank.storage.serialization import Labels, pack, unpack_all
+from fillrank.table.entries import compact_floats
+from fillrank.table.frames import Origin
+from fillrank.table.labels import check_unique
+from fillrank.table.observations import Observations
+from fillrank.validation import check_choice, check_integer
+from fillrank.version import __version__
+
+_KIND = "model"
+# A file must not request more threads than any machine has.
+_MOST_THREADS = 1024
+# Below this the losses of a table of any size exceed double precision.
+SMALLEST_MARGIN_PENALTY = 1e-4
+_Field = str | int | float | bool | None
+
+
+class ModelParts(NamedTuple):
+    """What a file has of a completed table."""
+
+    method: str
+    settings: Mapping[str, Any]
+    observations: Observations
+    posterior: Posterior
+    record: Record
+    feature_names: np.ndarray | None
+    folded_in: tuple[Axis, ...]
+
+
+class _Entries(NamedTuple):
+    """The entries that were fitted."""
+
+    row_index: np.ndarray
+    column_index: np.ndarray
+    values: np.ndarray
+
+
+class _Table(NamedTuple):
+    """The table that was fitted: its labels and layout, and its entries on request."""
+
+    row_labels: Labels
+    column_labels: Labels
+    layout: Literal["long", "wide", "matrix", "sparse", "triplets"]
+    backend: Literal["pandas", "polars", "pyarrow", "modin", "cudf"] | None
+    row_field: _Field
+    column_field: _Field
+    value_field: _Field
+    rows_in_index: bool
+    entries: _Entries | None
+
+
+class _LowRank(NamedTuple):
+    """The posterior of a method that predicts numbers."""
+
+    draws: list[Draw]
+    units: Units
+    mean: Draw
+
+
+class _Levels(NamedTuple):
+    """The posterior of a method that predicts levels."""
+
+    scorers: list[Scorer]
+    levels: np.ndarray
+
+
+class _Layout(NamedTuple):
+    """The parts of a method's files with their types, those that must be there, and the settings."""
+
+    parts: dict[str, Any]
+    required: set[str]
+    settings: set[str]
+
+
+_COMMON: dict[str, Any] = {
+    "n_features_in_": int,
+    "feature_names_in_": Labels,
+    "folded_in_": list[Literal["rows", "columns"]],
+}
+_REQUIRED = {"history_", "n_features_in_", "posterior_", "rank_", "stop_reason_"}
+_SAMPLER_PARTS: dict[str, Any] = _COMMON | {
+    "posterior_": _LowRank,
+    "rank_": int,
+    "rank_probabilities_": dict[int, float],
+    "noise_variance_": float,
+    "singular_values_": np.ndarray,
+    "history_": dict[str, np.ndarray],
+    "n_sweeps_": int,
+    "stop_reason_": str,
+    "interrupted_": bool,
+    "reached_limit_": bool,
+    "traces_": Traces,
+}
+# New rows have no run, and older files do not say whether a limit was reached.
+_SAMPLER_REQUIRED = _REQUIRED | (
+    _SAMPLER_PARTS.keys() - _COMMON.keys() - {"traces_", "reached_limit_"}
+)
+_SOLVER_PARTS: dict[str, Any] = _COMMON | {
+    "posterior_": _LowRank,
+    "penalty_": float,
+    "beta_": float,
+    "path_": list[PathPoint],
+    "rank_": int,
+    "singular_values_": np.ndarray,
+    "noise_variance_": float,
+    "history_": dict[str, np.ndarray],
+    "violation_": float,
+    "converged_": bool,
+    "stop_reason_": str,
+}
+_MARGIN_PARTS: dict[str, Any] = _COMMON | {
+    "posterior_": _Levels,
+    "levels_": np.ndarray,
+    "penalty_": float,
+    "path_": list[PathPoint],
+    "rank_": int,
+    "history_": dict[str, np.ndarray],
+    "converged_": bool,
+    "stop_reason_": str,
+}
+_MARGIN_REQUIRED = _REQUIRED | {"levels_", "penalty_"}
+
+_SHARED_SETTINGS = {"max_rank", "n_threads", "progress", "random_state"}
+_RUN_SETTINGS = _SHARED_SETTINGS | {
+    "burn_in", "dtype", "n_chains", "n_sweeps", "start", "value_range",
+}  # fmt: skip
+_SOLVER_SETTINGS = _SHARED_SETTINGS | {
+    "effects", "max_iterations", "penalty", "tolerance", "value_range",
+}  # fmt: skip
+_MARGIN_SETTINGS = _SHARED_SETTINGS | {"levels", "max_iterations", "penalty", "tolerance"}
+
+_LAYOUTS = {
+    "BPMF": _Layout(
+        _SAMPLER_PARTS,
+        _SAMPLER_REQUIRED,
+        _RUN_SETTINGS | {"inverse_scale", "noise_precision", "row_draws"},
+    ),
+    "GASR": _Layout(
+        _SAMPLER_PARTS, _SAMPLER_REQUIRED, _RUN_SETTINGS | {"centres", "effects", "sampler"}
+    ),
+    "HASI": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS | {"beta"}),
+    "IPM3F": _Layout(
+        _MARGIN_PARTS
+        | {"n_sweeps_": int, "interrupted_": bool, "traces_": Traces, "sticks_": np.ndarray},
+        _MARGIN_REQUIRED,
+        _MARGIN_SETTINGS | {"burn_in", "inference", "n_sweeps"},
+    ),
+    "M3F": _Layout(
+        _MARGIN_PARTS | {"singular_values_": np.ndarray, "violation_": float},
+        _MARGIN_REQUIRED,
+        _MARGIN_SETTINGS,
+    ),
+    "RelaxedSpectral": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS | {"beta", "form"}),
+    "SoftImpute": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS),
+    "SoftImputeALS": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS),
+}
+METHODS = tuple(_LAYOUTS)
+
+
+def write_model(path: str | os.PathLike[str], model: ModelParts, with_data: bool) -> None:
+    """Write a file. An existing one is replaced when the new one is complete."""
+    if model.method not in _LAYOUTS:
+        raise NotSupportedError(
+            f"models of {', '.join(METHODS)} can be saved; got one of {model.method}, which nobody "
+            "could load. Use pickle for your own methods."
+        )
+    names = _LAYOUTS[model.method].parts
+    fitted = {
+        "n_features_in_": model.observations.shape[1],
+        "feature_names_in_": model.feature_names,
+        "folded_in_": [*model.folded_in] or None,
+        "posterior_": _posterior_part(model.posterior),
+        "levels_": model.posterior.levels,
+    } | model.record.fitted_attributes()
+    parts = {name: fitted[name] for name in names if fitted.get(name) is not None} | {
+        "settings": {
+            name: _as_json(value)
+            for name, value in model.settings.items()
+            if name in _LAYOUTS[model.method].settings
+        },
+        "table": _table_part(model.observations, with_data),
+    }
+    hint = _parts_type(model.method, parts)
+    tree, arrays = pack(hint, hint(**parts))
+    about = {"method": model.method, "made_by": f"fillrank {__version__}", "parts": tree}
+    write(path, Content(_KIND, about, arrays))
+
+
+def read_model(path: str | os.PathLike[str]) -> ModelParts:
+    """Read a file. Nothing in it is executed, and parts that do not fit together are refused."""
+    content = read(path, _KIND)
+    try:
+        return _unpack(content)
+    except FillrankError as error:
+        raise ReadError(f"{Path(path)} cannot be loaded: {error}") from error
+
+
+def _parts_type(method: str, names: Iterable[str]) -> Any:
+    """The type of the parts of these names."""
+    hints = {"settings": dict[str, Any], "table": _Table} | _LAYOUTS[method].parts
+    if unknown := set(names) - hints.keys():
+        raise ReadError(f"{method} has no such parts: {in_short(sorted(unknown))}.")
+    return NamedTuple("Parts", [(name, hints[name]) for name in names])
+
+
+def _as_json(value: Any) -> Any:
+    """A setting as JSON can hold it; a source of random numbers is not stored."""
+    if isinstance(value, np.random.Generator | np.random.RandomState):
+        return None
+    if np.ndim(value) > 0:
+        return np.asarray(value).tolist()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _posterior_part(posterior: Posterior) -> _LowRank | _Levels:
+    if isinstance(posterior, LowRankPosterior):
+        return _LowRank(posterior.draws, posterior.units, posterior.mean)
+    assert isinstance(posterior, LevelPosterior)
+    return _Levels(posterior.scorers, posterior.levels)
+
+
+def _table_part(observations: Observations, with_data: bool) -> _Table:
+    origin = observations.origin
+    entries = None
+    if with_data:
+        entries = _Entries(observations.row_index, observations.column_index, observations.values)
+    return _Table(
+        observations.row_labels,
+        observations.column_labels,
+        origin.layout,
+        None if origin.backend is None else origin.backend.value,
+        origin.row_field,
+        origin.column_field,
+        origin.value_field,
+        origin.rows_in_index,
+        entries,
+    )
+
+
+def _unpack(content: Content) -> ModelParts:
+    about = content.about
+    method, parts = about.get("method"), about.get("parts")
+    if not isinstance(method, str) or method not in _LAYOUTS or not isinstance(parts, dict):
+        raise ReadError(f"its method must be one of {', '.join(METHODS)}, got {method!r} instead.")
+    fitted = unpack_all(_parts_type(method, parts), parts, content.arrays)._asdict()
+    settings = _checked_settings(method, fitted.pop("settings", {}))
+    observations = _observations_of(fitted.pop("table", None))
+    shape = observations.shape
+    _check_parts(method, fitted, shape)
+    record = _record_of(fitted)
+    if isinstance(part := fitted["posterior_"], _LowRank):
+        posterior: Posterior = _low_rank_of(part, record, shape)
+    else:
+        posterior = _levels_of(part, _row_fitter(method, settings, record), fitted, shape)
+        if record.traces is not None:
+            check_traces(record.traces, shape)
+    names = fitted.get("feature_names_in_")
+    folded_in = tuple(fitted.get("folded_in_", ()))
+    return ModelParts(method, settings, observations, posterior, record, names, folded_in)
+
+
+def _check_parts(method: str, fitted: Mapping[str, Any], shape: tuple[int, int]) -> None:
+    if missing := _LAYOUTS[method].required - fitted.keys():
+        raise ReadError(f"it lacks {', '.join(sorted(missing))}.")
+    if fitted["n_features_in_"] != shape[1]:
+        raise ReadError("its number of columns is not that of its table.")
+    names = fitted.get("feature_names_in_")
+    if names is not None and names.size != shape[1]:
+        raise ReadError("its features are not the columns of its table.")
+    check_summary(fitted)
+
+
+def _record_of(fitted: Mapping[str, Any]) -> Record:
+    names = {f"{name}_": name for name in Record.__dataclass_fields__}
+    return Record(**{names[name]: value for name, value in fitted.items() if name in names})
+
+
+def _low_rank_of(part: _LowRank, record: Record, shape: tuple[int, int]) -> LowRankPosterior:
+    is_sampled = record.n_sweeps is not None
+    posterior = LowRankPosterior(part.draws, part.units, part.mean, has_draws=is_sampled)
+    check_posterior(posterior, shape)
+    if is_sampled:
+        _check_sampler(posterior, record, shape)
+    return posterior
+
+
+def _check_sampler(posterior: LowRankPosterior, record: Record, shape: tuple[int, int]) -> None:
+    by_chain = len(check_history(record.history)) == 2
+    if not by_chain or min(trace.min() for trace in record.history.values()) < 0:
+        raise ReadError("its history is not that of a sampler's variances and scales.")
+    if min(draw.noise_variance for draw in posterior.draws) <= 0:
+        raise ReadError("its noise variance is 0, which no sampler gives.")
+    if record.traces is not None:
+        check_traces(record.traces, shape)
+        assert record.singular_values is not None  # a required part
+        if record.traces.spectra.shape[2] != record.singular_values.size:
+            raise ReadError("its singular values are not those of its draws.")
+
+
+def _levels_of(
+    part: _Levels, fit_rows: FitRows, fitted: Mapping[str, Any], shape: tuple[int, int]
+) -> LevelPosterior:
+    posterior = LevelPosterior(part.scorers, part.levels, fit_rows)
+    check_ordinal(posterior, shape)
+    if not np.array_equal(fitted["levels_"], posterior.levels):
+        raise ReadError("its levels are not those of its predictions.")
+    if not SMALLEST_MARGIN_PENALTY <= fitted["penalty_"] < np.inf:
+        raise ReadError(f"its penalty must be at least {SMALLEST_MARGIN_PENALTY:g} and finite.")
+    if isinstance(fit_rows, FitRowsVariationally):
+        n_features = posterior.scorers[0].left.shape[1]
+        sticks = fit_rows.sticks
+        if sticks.shape != (n_features, 2) or not (np.isfinite(sticks) & (sticks > 0)).all():
+            raise ReadError("its features are not those of its predictions.")
+    return posterior
+
+
+def _row_fitter(method: str, settings: Mapping[str, Any], record: Record) -> FitRows:
+    """How new rows are fitted: as the method and its settings say."""
+    assert record.penalty is not None  # a required part
+    if method == "M3F":
+        return FitRowsByMargin(record.penalty)
+    check_choice("inference", settings.get("inference"), ("variational", "gibbs"))
+    if settings["inference"] == "gibbs":
+        max_rank = check_integer("max_rank", settings.get("max_rank"), 1)
+        return SampleRows(record.penalty, max_rank)
+    sticks = np.zeros(0) if record.sticks is None else record.sticks
+    return FitRowsVariationally(record.penalty, sticks)
+
+
+def _checked_settings(method: str, settings: dict[str, Any]) -> dict[str, Any]:
+    if unknown := settings.keys() - _LAYOUTS[method].settings:
+        raise ReadError(f"it has settings that are not known: {in_short(sorted(unknown))}.")
+    if (n_threads := settings.get("n_threads")) is not None:
+        check_integer("n_threads", n_threads, 1, _MOST_THREADS)
+    return settings
+
+
+def _observations_of(table: _Table | None) -> Observations:
+    if table is None:
+        raise ReadError("it does not say which table it was fitted on.")
+    try:
+        check_unique(table.row_labels, "row")
+        check_unique(table.column_labels, "column")
+    except InputError as error:
+        raise ReadError(f"its labels are not valid: {error}") from error
+    shape = len(table.row_labels), len(table.column_labels)
+    if 0 in shape:
+        raise ReadError("its table has no rows, or no columns.")
+    none = np.zeros(0, dtype=np.int32)
+    entries = table.entries or _Entries(none, none, np.zeros(0))
+    if table.entries is not None:
+        _check_entries(entries, shape)
+    backend = None
+    if table.backend is not None and find_spec(table.backend) is not None:
+        backend = nw.Implementation.from_string(table.backend)
+    origin = Origin(
+        table.layout,
+        backend,
+        table.row_field,
+        table.column_field,
+        table.value_field,
+        table.rows_in_index,
+    )
+    pointers = np.searchsorted(entries.row_index, np.arange(shape[0] + 1))
+    return Observations(
+        pointers,
+        entries.column_index,
+        compact_floats(entries.values),
+        table.row_labels,
+        table.column_labels,
+        origin,
+    )
+
+
+def _check_entries(entries: _Entries, shape: tuple[int, int]) -> None:
+    """Entries as Observations have them: within the table, in order, each cell once."""
+    i, j, values = entries
+    valid = (
+        i.dtype == j.dtype == np.int32
+        and values.dtype == np.float64
+        and i.ndim == 1
+        and i.shape == j.shape == values.shape
+        and i.size > 0
+        and np.isfinite(values).all()
+        and all((k >= 0).all() and (k < n).all() for k, n in zip((i, j), shape, strict=True))
+        and (np.diff(i.astype(np.int64) * shape[1] + j) > 0).all()
+    )
+    if not valid:
+        raise ReadError("its entries are not those of a table of its size.")

@@ -1,0 +1,73 @@
+"""What the posterior of a completed table supports, by position."""
+
+from __future__ import annotations
+
+from typing import Protocol, Self
+
+import numpy as np
+
+from fillrank.posterior.imputation import Imputations
+from fillrank.posterior.low_rank import Axis, Kind, Units
+from fillrank.posterior.recommend import Top, TopQuery
+from fillrank.runtime.threads import Workers
+from fillrank.table.entries import Entries
+
+
+class Posterior(Protocol):
+    """The posterior of a completed table, or the solution of a solver.
+
+    Rows and columns are positions; `Completion` knows their labels. Predictions are in the units of
+    the data. The properties say what is supported: a query that is not raises NotSupportedError.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+
+    @property
+    def units(self) -> Units:
+        """The units of the data, and the range that predictions are clipped to."""
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether there are draws of the signal, for intervals and imputations."""
+
+    @property
+    def n_draws(self) -> int:
+        """The number of stored draws; 0 without any."""
+
+    @property
+    def levels(self) -> np.ndarray | None:
+        """The ordered levels that are predicted; None if predictions are numbers."""
+
+    @property
+    def new_row_nbytes(self) -> int:
+        """The memory that a new row takes while it is folded in."""
+
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Factors (left, right) whose product is the signal, or the score of levels."""
+
+    def predict(self, rows: np.ndarray, columns: np.ndarray, workers: Workers) -> np.ndarray:
+        """Predictions of the cells (rows_p, columns_p)."""
+
+    def average_prediction(
+        self, rows: np.ndarray, columns: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """Means over the draws of what each predicts for the cells (rows_p, columns_p)."""
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Predictions of all cells of the given rows and columns: a matrix."""
+
+    def interval(
+        self, rows: np.ndarray, columns: np.ndarray, level: float, kind: Kind, workers: Workers
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Credible intervals (low, high) of the cells, for the signal or for a new observation."""
+
+    def fold_in(self, entries: Entries, axis: Axis, workers: Workers) -> Self:
+        """The posterior of new rows (or columns) with these entries, in the units of the data."""
+
+    def top(self, query: TopQuery, workers: Workers) -> Top:
+        """The best columns of some rows."""
+
+    def imputations(self, n: int, seed: int) -> Imputations:
+        """Draws of complete tables."""

@@ -1,0 +1,87 @@
+"""What a fit reports beside its posterior: the rank, the history, why it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from fillrank.run.recorder import Traces
+from fillrank.solvers.fit import PathPoint
+
+# Up to this number of entries GASR samples the noise variance: an estimate is too uncertain to be
+# treated as known (docs/defaults.md).
+MOST_ENTRIES_WITH_SAMPLED_NOISE = 1000
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a fit reports. A field is None if the method has no such quantity.
+
+    All is in the units of the data, except for ``traces``.
+
+    Parameters
+    ----------
+    rank : int
+        The number of factors.
+    history : mapping of name to array
+        What was traced: (chains, sweeps) for samplers, (iterations,) for solvers.
+    stop_reason : str
+        Why the fit ended.
+    rank_probabilities : mapping of rank to probability
+    noise_variance : float
+    singular_values : ndarray
+        Descending.
+    n_sweeps : int
+        Sweeps of a sampler.
+    interrupted : bool
+        Whether Ctrl-C ended the run.
+    reached_limit : bool
+        Whether the run reached its limit before there were enough draws.
+    traces : Traces
+        The run of a sampler. None for new rows or columns, which have no run.
+    penalty, beta : float
+        The settings of a solver.
+    path : list of PathPoint
+        What was tried to choose them.
+    violation : float
+        The certificate of a solver.
+    converged : bool
+        Whether a solver has converged; a run of a sampler is judged by its diagnostics.
+    sticks : ndarray
+        The stick-breaking parameters of the variational iPM3F.
+    """
+
+    rank: int
+    history: Mapping[str, np.ndarray]
+    stop_reason: str
+    rank_probabilities: Mapping[int, float] | None = None
+    noise_variance: float | None = None
+    singular_values: np.ndarray | None = None
+    n_sweeps: int | None = None
+    interrupted: bool | None = None
+    reached_limit: bool | None = None
+    traces: Traces | None = None
+    penalty: float | None = None
+    beta: float | None = None
+    path: list[PathPoint] | None = None
+    violation: float | None = None
+    converged: bool | None = None
+    sticks: np.ndarray | None = None
+
+    def fitted_attributes(self) -> dict[str, Any]:
+        """What the method has, under the names of fitted attributes: with an underscore."""
+        values = {f"{field.name}_": getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def not_sampled(method: str, settings: Mapping[str, Any], n_entries: int) -> tuple[str, ...]:
+    """Names in the history of a sampler that are estimated or given, not sampled."""
+    if method == "GASR":
+        sampled = (
+            settings.get("sampler") != "published" and n_entries <= MOST_ENTRIES_WITH_SAMPLED_NOISE
+        )
+        return ("a", "b") if sampled else ("noise_variance", "a", "b")
+    return () if settings.get("noise_precision") == "sampled" else ("noise_variance",)
