@@ -106,7 +106,7 @@ class Completion:
 
     @property
     def completion_(self) -> Completion:
-        """This object: functions take a fitted estimator or its completion."""
+        """The object itself: functions take a fitted estimator or its completion."""
         return self
 
     @property

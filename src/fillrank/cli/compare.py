@@ -256,7 +256,7 @@ class Comparison:
             )
         except (InputError, NotSupportedError) as error:
             candidate.excluded.append(f"does not support this table: {describe_error(error)}")
-        except Exception as error:  # any failure excludes one method only
+        except Exception as error:  # any failure excludes one method only  # noqa: BLE001
             kind = "" if isinstance(error, FillrankError) else f"{type(error).__name__}: "
             candidate.excluded.append(f"failed: {kind}{describe_error(error)}")
         if candidate.excluded and not quiet:

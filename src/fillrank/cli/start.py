@@ -23,5 +23,5 @@ def exit_on_signals() -> None:
             _signal.signal(number, _exit)
 
 
-def _exit(number: int, frame: object) -> None:
+def _exit(number: int, _frame: object) -> None:
     os._exit(128 + number)

@@ -100,7 +100,7 @@ class Handler(BaseHTTPRequestHandler):
             response = _error(HTTPStatus.UNPROCESSABLE_ENTITY, describe_for_page(error))
         except ConnectionError:
             raise
-        except Exception:  # a bug must neither end the server nor be hidden
+        except Exception:  # a bug must neither end the server nor be hidden  # noqa: BLE001
             traceback.print_exc()
             message = "an unexpected error occurred; the terminal shows it."
             response = _error(HTTPStatus.INTERNAL_SERVER_ERROR, message)

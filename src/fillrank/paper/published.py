@@ -1,5 +1,6 @@
-"""The numbers that the paper prints: Song and Zhu, Bayesian matrix completion via adaptive relaxed
-spectral regularization, AAAI 2016.
+"""The numbers that the paper prints.
+
+Song and Zhu, Bayesian matrix completion via adaptive relaxed spectral regularization, AAAI 2016.
 """
 
 from typing import NamedTuple

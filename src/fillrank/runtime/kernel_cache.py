@@ -204,7 +204,7 @@ class _FileCache(caching.FunctionCache):
         """Load compiled code, or ``None`` where it has to be compiled."""
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # a damaged file can raise anything
+        except Exception:  # a damaged file can raise anything  # noqa: BLE001
             with suppress(OSError):
                 self.flush()
             return None

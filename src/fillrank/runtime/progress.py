@@ -26,7 +26,7 @@ class _Lines:
         now = time.monotonic()
         if now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            print(
+            print(  # noqa: T201
                 f"fillrank: {self._unit} {done} of at most {total}, {note}",
                 file=sys.stderr,
                 flush=True,
@@ -53,7 +53,7 @@ class _Bar:
 def report_progress(text: str, enabled: bool) -> None:
     """Print a line to standard error, if enabled."""
     if enabled:
-        print(f"fillrank: {text}", file=sys.stderr, flush=True)
+        print(f"fillrank: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 @contextmanager

@@ -1,5 +1,7 @@
-r"""iPM3F by data augmentation: the Gibbs sampler of Xu, Zhu and Zhang ("Fast max-margin matrix
-factorization with data augmentation", ICML 2013), for tables of ordered levels.
+r"""iPM3F by data augmentation, for tables of ordered levels.
+
+This is the Gibbs sampler of Xu, Zhu and Zhang ("Fast max-margin matrix factorization with data
+augmentation", ICML 2013).
 
 The pseudo-posterior of binary row features Z, their weights V and the rows' thresholds theta is
 
@@ -229,7 +231,7 @@ def spectrum(drawn: Scorer) -> np.ndarray:
     return singular_values(drawn.left, drawn.right)
 
 
-def history(state: State, info: Info, n_entries: int) -> dict[str, float]:
+def history(_state: State, info: Info, n_entries: int) -> dict[str, float]:
     """What is traced over the sweeps."""
     return {"hinge_loss": info.loss / n_entries, "n_features": float(info.n_features)}
 

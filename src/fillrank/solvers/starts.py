@@ -267,8 +267,8 @@ def spectral_start(
 def random_start(
     data: Data | RemoteData,
     max_rank: int | None,
-    options: Options,
-    workers: Workers,
+    _options: Options,
+    _workers: Workers,
     rng: np.random.Generator,
 ) -> Start:
     """Random factors at the edge of the noise, without using the data, for comparison."""
