@@ -62,7 +62,7 @@ def _message(watch: Watch, table: Table, count: int, cells: Cells) -> str:
         row, column = format_label(table.rows.labels[i]), format_label(table.columns.labels[j])
         shown.append(f"  row {row}, column {column}: {listed}{more}")
     return (
-        f"each (row, column) pair may have one value; {count} have more:\n"
+        f"each (row, column) pair can have one value; {count} have more:\n"
         + "\n".join(shown)
         + "\nMake one of them first, for example by frame.groupby([row, column]).mean() in Dask."
     )
