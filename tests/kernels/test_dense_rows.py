@@ -209,17 +209,19 @@ def test_draws_have_the_exact_mean_and_covariance():
 
 BUGS = {
     "a row of factors not in the Gram matrix": (
-        "_law", "np.ones(n)", "np.arange(n).clip(0, 1.0)"
+        "_conditional", "np.ones(n)", "np.arange(n).clip(0, 1.0)"
     ),
     "the Gram matrix of the first factors": (
-        "_law", "G[prior.free][:, prior.free]", "G[: prior.free.size, : prior.free.size]"
+        "_conditional", "G[prior.free][:, prior.free]", "G[: prior.free.size, : prior.free.size]"
     ),
-    "prior without the noise": ("_law", "noise_variance * prior.precision", "prior.precision"),
+    "prior without the noise": ("_conditional", "noise_variance * prior.precision", "prior.precision"),
     "variance as standard deviation": (
-        "_law", "math.sqrt((1.0 - a * a) * noise_variance)", "noise_variance"
+        "_conditional", "math.sqrt((1.0 - a * a) * noise_variance)", "noise_variance"
     ),
-    "prior mean missing": ("_draw", "law.mean[p] - own", "-own"),
-    "prior forgets where the row was": ("_draw", "law.mean[p] - own[i, law.free[p]]", "law.mean[p]"),
+    "prior mean missing": ("_draw", "given.mean[p] - own", "-own"),
+    "prior forgets where the row was": (
+        "_draw", "given.mean[p] - own[i, given.free[p]]", "given.mean[p]"
+    ),
     "held coefficient forgotten": (
         "_take_off_fit", "c = own.astype(np.float64)", "c = own * (np.arange(6.0) != 4.0)"
     ),
@@ -228,7 +230,7 @@ BUGS = {
     "held coefficient left in the residuals": (
         "_sums_of_residuals", "own = half.own[rows]", "own = half.own[rows] * (np.arange(6) != 4)"
     ),
-    "root not transposed": ("_law", "lower=1)[0]", "lower=1)[0].T"),
+    "root not transposed": ("_conditional", "lower=1)[0]", "lower=1)[0].T"),
     "rows of a block with the same normals": (
         "_draw", "_normals(address, start, h.shape)",
         "_normals(address, start, (1, n_free)) * np.ones(h.shape)",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fillrank.kernels.factors import gram, scaled, sums_about, turned
+from fillrank.kernels.factors import gram, multiplied, scaled, sums_about
 from fillrank.runtime.threads import Workers
 
 # Less than a part, several and a rest, more than the number of sums, and a matrix of one column.
@@ -32,7 +32,7 @@ def test_gram(shape, dtype):
 def test_turned(shape, dtype):
     rng, factors = _block(shape, dtype)
     matrix = rng.standard_normal((shape[1], 7))
-    got = turned(factors, matrix, Workers(1))
+    got = multiplied(factors, matrix, Workers(1))
     assert got.dtype == dtype
     assert got.flags.c_contiguous
     error = np.abs(got - factors.astype(np.float64) @ matrix).max()
@@ -60,7 +60,7 @@ def test_same_bits_on_any_number_of_threads(shape):
     for n_threads in (1, 2, 4):
         with Workers(n_threads) as workers:
             outcome = [gram(factors, centre, np.ones(len(factors)), workers)]
-            outcome += [turned(factors, matrix, workers), scaled(factors, centre, workers)]
+            outcome += [multiplied(factors, matrix, workers), scaled(factors, centre, workers)]
             outcomes.append([*outcome, *sums_about(factors, centre, workers)])
     for other in outcomes[1:]:
         for a, b in zip(outcomes[0], other, strict=True):

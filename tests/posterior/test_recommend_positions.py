@@ -290,8 +290,8 @@ def interpreted(monkeypatch):
     """The kernels as plain Python, so that planted bugs need not be compiled."""
     for name in ("_beats", "_replace_worst", "_signal", "_has_chance", "_quantile", "_mark"):
         monkeypatch.setattr(kernels, name, getattr(kernels, name).py_func)
-    monkeypatch.setattr(kernels, "keep_best", kernels.keep_best.py_func)
-    monkeypatch.setattr(recommend, "keep_best", kernels.keep_best)
+    monkeypatch.setattr(kernels, "update_best", kernels.update_best.py_func)
+    monkeypatch.setattr(recommend, "update_best", kernels.update_best)
 
 
 def in_blocks(monkeypatch):
@@ -322,7 +322,8 @@ def test_the_checks_pass_without_a_bug(monkeypatch, name):
 
 BUGS = {
     "clip before ranking": (
-        "mean", kernels, "keep_best", "_quantile(values, place)", "min(1.0, _quantile(values, place))"
+        "mean", kernels, "update_best", "_quantile(values, position)",
+        "min(1.0, _quantile(values, position))",
     ),
     "seen not left out": ("mean", kernels, "_mark", "marks[c] = True", "pass"),
     "left out in the wrong block": ("blocks", kernels, "_mark", " - first", ""),
@@ -330,19 +331,20 @@ BUGS = {
     "left out by position, not number": (
         "quantile", recommend, "_best", "number[query.left_out.indices]", "query.left_out.indices"
     ),
-    "the wrong tail": ("quantile", kernels, "place_of", "quantile *", "(1 - quantile) *"),
+    "the wrong tail": ("quantile", kernels, "quantile_position", "quantile *", "(1 - quantile) *"),
     "the usual place of a quantile": (
-        "quantile", kernels, "place_of", "quantile * (n_draws + 1)", "quantile * (n_draws - 1) + 1"
+        "quantile", kernels, "quantile_position", "quantile * (n_draws + 1)",
+        "quantile * (n_draws - 1) + 1",
     ),
     "the largest draw below the smallest": (
-        "smallest", kernels, "_quantile", "max(place.upper - 2, 0)", "place.upper - 2"
+        "smallest", kernels, "_quantile", "max(position.upper - 2, 0)", "position.upper - 2"
     ),
-    "no largest draw": ("largest", kernels, "place_of", "float(n_draws))", "2.0 * n_draws)"),
-    "no interpolation": ("quantile", kernels, "_quantile", "place.short *", "0.0 *"),
+    "no largest draw": ("largest", kernels, "quantile_position", "float(n_draws))", "2.0 * n_draws)"),
+    "no interpolation": ("quantile", kernels, "_quantile", "position.short *", "0.0 *"),
     "bound too tight": ("quantile", kernels, "_has_chance", "lost < upper", "lost < upper - 1"),
     "out too soon": ("quantile", kernels, "_has_chance", "lost == upper", "lost >= upper - 1"),
     "ties always lose": (
-        "ties of quantiles", kernels, "keep_best", "j > heaps.columns[i, 0]", "True"
+        "ties of quantiles", kernels, "update_best", "j > heaps.columns[i, 0]", "True"
     ),
     "the larger column of ties": (
         "ties", kernels, "_beats", "column < other_column", "column > other_column"

@@ -114,7 +114,7 @@ def _expected(prior, table):
 
 
 def _law(mu, Lam):
-    return bpmf.Law(mu, np.linalg.cholesky(Lam))
+    return bpmf.FactorPrior(mu, np.linalg.cholesky(Lam))
 
 
 def _state_of(draws, c, sweep):

@@ -49,18 +49,18 @@ def test_geweke_long_chains(joint):
 
 
 BUGS = {
-    "uncentred scatter": ("draw_law", "gram(vectors, ubar", "gram(vectors, 0.0 * ubar"),
-    "degrees without the vectors": ("draw_law", "prior.degrees + n)", "prior.degrees)"),
-    "degrees off by one": ("draw_law", "prior.degrees + n)", "prior.degrees + n + 1)"),
-    "scatter without the mean": ("draw_law", "n * prior.beta / weight", "0.0"),
-    "mean without shrinkage": ("draw_law", "n / weight * ubar", "ubar"),
-    "mean with the wrong precision": ("draw_law", "/ math.sqrt(weight)", "/ math.sqrt(n)"),
-    "mean by T instead of its transpose": ("draw_law", "np.linalg.solve(T.T, z)", "T @ z"),
+    "uncentred scatter": ("draw_factor_prior", "gram(vectors, ubar", "gram(vectors, 0.0 * ubar"),
+    "degrees without the vectors": ("draw_factor_prior", "prior.degrees + n)", "prior.degrees)"),
+    "degrees off by one": ("draw_factor_prior", "prior.degrees + n)", "prior.degrees + n + 1)"),
+    "scatter without the mean": ("draw_factor_prior", "n * prior.beta / weight", "0.0"),
+    "mean without shrinkage": ("draw_factor_prior", "n / weight * ubar", "ubar"),
+    "mean with the wrong precision": ("draw_factor_prior", "/ math.sqrt(weight)", "/ math.sqrt(n)"),
+    "mean by T instead of its transpose": ("draw_factor_prior", "np.linalg.solve(T.T, z)", "T @ z"),
     "columns by the old rows": ("sweep", "right, left, column_law", "right, state.left, column_law"),
     "columns under the rows' law": ("sweep", "left, column_law, row", "left, row_law, row"),
     "noise without half": ("sweep", "b + 0.5 * square", "b + square"),
     "noise of too few entries": ("sweep", "a + 0.5 * data.n_entries", "a + 0.25 * data.n_entries"),
-    "basis not taken back": ("_draw_entries", "turned(drawn, B.T", "turned(drawn, inverse"),
+    "basis not taken back": ("_draw_entries", "multiplied(drawn, B.T", "multiplied(drawn, inverse"),
 }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def test_a_variance_as_weight_is_caught(monkeypatch):
 def _scores_of_an_empty_row(draw_rows):
     """z-scores of the mean and the second moments of 4,000 draws of a row without entries."""
     rng = np.random.default_rng(5)
-    law = bpmf.Law(np.array([1.0, -2.0]), np.array([[2.0, 0.0], [1.5, 0.5]]))
+    law = bpmf.FactorPrior(np.array([1.0, -2.0]), np.array([[2.0, 0.0], [1.5, 0.5]]))
     other = rng.standard_normal((3, 2))
     data = bpmf_geweke.TABLE.data(rng.standard_normal(bpmf_geweke.TABLE.n_entries))
     half = bpmf.Half(data.rows, np.zeros((4, 2)), other, law, np.array([1, 2, 3]))
@@ -121,7 +121,7 @@ def _scores_of_laws():
     prior, n = bpmf_geweke.PRIOR, 7
     alone = Workers(1)
     laws = [
-        bpmf.draw_law(vectors, prior, Address(chain_key(3, 0), t, ROW_HYPER), alone)
+        bpmf.draw_factor_prior(vectors, prior, Address(chain_key(3, 0), t, ROW_HYPER), alone)
         for t in range(4000)
     ]
     ubar, scatter = vectors.mean(axis=0), 7 * np.cov(vectors.T, bias=True)
@@ -141,7 +141,7 @@ def test_law_of_the_laws():
 
 
 def test_a_wishart_with_its_scale_transposed_is_caught(monkeypatch):
-    plant(monkeypatch, bpmf, "draw_law", 'trans="T", ', "")
+    plant(monkeypatch, bpmf, "draw_factor_prior", 'trans="T", ', "")
     assert _scores_of_laws().max() > _CLEAR_SCORE
 
 
@@ -187,7 +187,7 @@ def test_the_basis_makes_both_matrices_diagonal():
     rng = np.random.default_rng(1)
     T, other = rng.standard_normal((4, 4)), rng.standard_normal((9, 4))
     counts = rng.integers(1, 5, 9)
-    half = bpmf.Half(None, None, other, bpmf.Law(np.zeros(4), T), counts)
+    half = bpmf.Half(None, None, other, bpmf.FactorPrior(np.zeros(4), T), counts)
     B, inverse = bpmf.common_basis(half, Workers(1))
     np.testing.assert_allclose(B @ inverse, np.eye(4), atol=1e-12)
     np.testing.assert_allclose(B.T @ (T @ T.T) @ B, np.eye(4), atol=1e-10)

@@ -158,30 +158,32 @@ def _bpmf_scores(**how_many):
 
 GASR_BUGS = {
     "a row of factors not in the Gram matrix": (
-        "_law", "np.ones(n)", "np.arange(n).clip(0, 1.0)"
+        "_conditional", "np.ones(n)", "np.arange(n).clip(0, 1.0)"
     ),
     "the Gram matrix of the first factors": (
-        "_law", "G[prior.free][:, prior.free]", "G[: prior.free.size, : prior.free.size]"
+        "_conditional", "G[prior.free][:, prior.free]", "G[: prior.free.size, : prior.free.size]"
     ),
-    "prior without the noise": ("_law", "noise_variance * prior.precision", "prior.precision"),
+    "prior without the noise": ("_conditional", "noise_variance * prior.precision", "prior.precision"),
     "variance as standard deviation": (
-        "_law", "math.sqrt((1.0 - a * a) * noise_variance)", "noise_variance"
+        "_conditional", "math.sqrt((1.0 - a * a) * noise_variance)", "noise_variance"
     ),
-    "prior mean missing": ("_draw", "law.mean[p] - own", "-own"),
-    "prior forgets where the row was": ("_draw", "law.mean[p] - own[i, law.free[p]]", "law.mean[p]"),
+    "prior mean missing": ("_draw", "given.mean[p] - own", "-own"),
+    "prior forgets where the row was": (
+        "_draw", "given.mean[p] - own[i, given.free[p]]", "given.mean[p]"
+    ),
     "effects of the other side forgotten": (
         "_take_off_fit", "c = own.astype(np.float64)", "c = own * np.array([1.0, 1.0, 1.0, 0.0])"
     ),
     "effects of the other side left in the residuals": (
         "_sums_of_residuals", "own = half.own[rows]", "own = half.own[rows] * [1, 1, 1, 0]"
     ),
-    "root not transposed": ("_law", "lower=1)[0]", "lower=1)[0].T"),
+    "root not transposed": ("_conditional", "lower=1)[0]", "lower=1)[0].T"),
     "rows of a block with the same normals": (
         "_draw", "_normals(address, start, h.shape)",
         "_normals(address, start, (1, n_free)) * np.ones(h.shape)",
     ),
     "blocks with the same normals": ("_draw_block", "rows.start", "0"),
-    "a relaxed draw with the pull of a fresh one": ("_law", "(1.0 - a) * (root.T", "(root.T"),
+    "a relaxed draw with the pull of a fresh one": ("_conditional", "(1.0 - a) * (root.T", "(root.T"),
     "last tile alone": ("_sums_by_difference", "products += x", "products = x"),
     "last tile of residuals alone": ("_sums_of_residuals", "products += e", "products = e"),
 }  # fmt: skip
@@ -216,10 +218,10 @@ def test_geweke_catches_in_gasr(monkeypatch, name):
 
 
 BPMF_BUGS = {
-    "prior mean missing": ("_draw", "law.mean[p] - own", "-own"),
-    "prior without the noise": ("_law", "noise_variance * prior.precision", "prior.precision"),
+    "prior mean missing": ("_draw", "given.mean[p] - own", "-own"),
+    "prior without the noise": ("_conditional", "noise_variance * prior.precision", "prior.precision"),
     "diagonal of the prior alone": (
-        "_law", "noise_variance * prior.precision",
+        "_conditional", "noise_variance * prior.precision",
         "noise_variance * np.diag(np.diag(prior.precision))",
     ),
     "square of the fit missing": ("_take_off_fit", "(fitted[i, k] - 2.0", "(-2.0"),

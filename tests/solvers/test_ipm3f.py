@@ -62,10 +62,10 @@ def test_one_stick_is_a_conjugate_beta():
 
 def _by_sorting(target, weight, slope, corners):
     """The solution by trying all pieces and corners, left to right."""
-    for place in np.unique(corners.places):
+    for place in np.unique(corners.positions):
         if target - weight * slope < place:
             return target - weight * slope
-        slope += corners.rises[corners.places == place].sum()
+        slope += corners.rises[corners.positions == place].sum()
         if target - weight * slope <= place:
             return place
     return target - weight * slope
@@ -80,7 +80,7 @@ def test_the_search_through_corners_with_ties():
         corners = Corners(rng.integers(-3, 4, n).astype(float), rng.integers(1, 3, n).astype(float))
         target, weight, slope = (float(x) for x in rng.integers((-9, 1, -9), (10, 3, 1)))
         expected = _by_sorting(target, weight, slope, corners)
-        at_corners += expected in corners.places
+        at_corners += expected in corners.positions
         assert solve(target, weight, slope, corners, n) == expected
     assert 500 < at_corners < 1500
 

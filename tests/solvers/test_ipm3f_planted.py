@@ -64,7 +64,7 @@ _THRESHOLDS = {
 _FACTORS = {
     "a dual beyond its bound": Bug(hinge_columns, "_best_dual", "b += C", "b += 2 * C"),
     "bound of another level": Bug(hinge_columns, "_one_pass", "C * (1.0 - column.levels[t])", "-C"),
-    "corners not sorted": Bug(hinge_columns, "_put_corners", "out[p - 1] > place", "False"),
+    "corners not sorted": Bug(hinge_columns, "_put_corners", "out[p - 1] > position", "False"),
     "own share left in the rest": Bug(hinge_columns, "_one_pass", "+ h * old", ""),
     "a step of the wrong size": Bug(hinge_columns, "_fill", "variance * dot", "0.3 * dot"),
 }

@@ -364,7 +364,8 @@ STORED = {
     "bpmf": (
         bpmf.State,
         bpmf.State(
-            array(4, 2), array(3, 2), bpmf.Law(array(2), array(2, 2)), bpmf.Law(array(2), array(2, 2)),
+            array(4, 2), array(3, 2), bpmf.FactorPrior(array(2), array(2, 2)),
+            bpmf.FactorPrior(array(2), array(2, 2)),
             0.5, 3,
         ),
     ),

@@ -33,7 +33,7 @@ def _standard(stream: np.ndarray, shape: float) -> float:
             continue
         v = root * root * root
         u = uniform(stream)
-        # The squeeze: it spares both logarithms in more than nine draws of ten.
+        # The squeeze avoids both logarithms in more than nine draws of ten.
         if u < 1.0 - 0.0331 * (z * z) * (z * z):
             return d * v
         if math.log(u) < 0.5 * z * z + d * (1.0 - v + math.log(v)):
@@ -44,11 +44,11 @@ def _standard(stream: np.ndarray, shape: float) -> float:
 def gamma(stream: np.ndarray, shape: float, rate: float) -> float:
     """A draw from Gamma(shape, rate), whose mean is shape / rate; never below ``SMALLEST``."""
     if shape < 1.0:
-        # exp(-E / shape) alone can underflow where the draw does not: so one exp, at the end.
+        # exp(-E / shape) alone can underflow although the draw does not, so exp is taken last.
         exponential = -math.log(uniform(stream))
         x = math.exp(math.log(_standard(stream, shape + 1.0) / rate) - exponential / shape)
     else:
         x = _standard(stream, shape) / rate
-    # Draws get divided by, or their logarithm taken: 0 must not occur, though at shape = 0.01 about
-    # one draw in a thousand lies below the smallest normal number. A NaN passes.
+    # Callers divide by draws, or take their logarithm, so 0 must not occur, although at shape = 0.01
+    # about one draw in a thousand is below the smallest normal number. A NaN remains NaN.
     return SMALLEST if x < SMALLEST else x

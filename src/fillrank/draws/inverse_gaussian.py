@@ -13,7 +13,8 @@ With p = shape / mean the smaller root is written without the usual difference o
 
     x1 = 2 shape / (2 p + Z^2 + |Z| sqrt(Z^2 + 4 p)),
 
-which is accurate for every p >= 0. At mean = inf, p = 0, it is the limit law, shape / Z^2 (Levy's).
+which is accurate for every p >= 0. At mean = inf, p = 0, it is the limiting distribution, shape /
+Z^2 (Levy's).
 """
 
 import math

@@ -1,7 +1,7 @@
 """Standard normal draws by the ziggurat of Marsaglia and Tsang (2000), 256 layers, 52 bits.
 
 The half density f(x) = exp(-x^2/2) is covered by 256 layers of equal area: layer i reaches to EDGE[i]
-and lies wholly under f up to EDGE[i + 1]. Layer 0 is the base with the tail beyond EDGE[1].
+and is completely under f up to EDGE[i + 1]. Layer 0 is the base with the tail beyond EDGE[1].
 """
 
 import math
@@ -40,7 +40,7 @@ def _tail(stream: np.ndarray) -> float:
 
 @njit(inline="always")
 def _try_layer(bits: np.uint64) -> tuple[np.int64, float]:
-    """(layer, signed point): the layer, the sign and the place in it use disjoint bits."""
+    """(layer, signed point): the layer, the sign and the position in it use disjoint bits."""
     layer = np.int64(bits & np.uint64(255))
     x = to_unit(bits) * EDGE[layer]
     return layer, (x if bits & np.uint64(256) else -x)
@@ -48,7 +48,7 @@ def _try_layer(bits: np.uint64) -> tuple[np.int64, float]:
 
 @njit
 def _finish(bits: np.uint64, stream: np.ndarray) -> float:
-    """The draw that starts with ``bits``, with as many further bits of ``stream`` as it takes."""
+    """The draw that starts with ``bits``, with as many further bits of ``stream`` as it needs."""
     while True:
         layer, x = _try_layer(bits)
         if abs(x) < EDGE[layer + 1]:

@@ -1,13 +1,13 @@
-"""Counter-based random streams: any draw can be made again from its address alone.
+"""Counter-based random streams: any draw can be reproduced from its address.
 
 Every draw has an address: (seed, chain) make a 64-bit key; the sweep, the purpose within the sweep,
 the row, the component and the attempt make a 128-bit counter. Philox4x32-10 (Salmon, Moraes, Dror and
-Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011) turns key and counter into 128 random
+Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011) maps key and counter to 128 random
 bits. So the bits do not depend on the order in which rows are visited, nor on the number of threads.
 
-A stream is a small array of unsigned integers, so that kernels can move it without objects:
+A stream is a small array of unsigned integers, so that kernels need no objects:
 ``[key, phase, row, component, attempt]``. ``start_stream`` makes one for a sweep and a purpose, ``seek``
-moves it to a row and a component, ``next_bits`` takes 64 bits and steps on.
+moves it to a row and a component, ``next_bits`` returns 64 bits and advances it.
 """
 
 from typing import NamedTuple
@@ -18,8 +18,8 @@ from fillrank.runtime.kernel_cache import njit
 
 KEY, PHASE, ROW, COMPONENT, ATTEMPT = range(5)
 
-# The purposes a draw can have within a sweep. A new one goes to the end: their numbers are part of
-# what "the same seed gives the same bits" means.
+# The purposes of draws within a sweep. Append new ones at the end: the same seed gives the same bits
+# only if these numbers do not change.
 ROWS, COLUMNS, ROW_SCALARS, COLUMN_SCALARS, RATES = range(5)
 AUGMENTATION, THRESHOLDS, FEATURES, ROW_HYPER, COLUMN_HYPER, NOISE = range(5, 11)
 _PURPOSES = 16
@@ -96,8 +96,8 @@ def next_bits(stream: np.ndarray) -> np.uint64:
 def row_bits(stream: np.ndarray, row: int, out: np.ndarray) -> None:
     """Fill ``out`` with 64 bits for each component of a row.
 
-    One block of Philox serves two components. Attempt 0 is kept for this, so that these bits never
-    meet those of ``next_bits``, and the loop is plain enough to be vectorised.
+    One block of Philox serves two components. Attempt 0 is reserved for this, so that these bits differ
+    from those of ``next_bits``, and the loop is simple enough for the compiler to vectorise.
     """
     key, phase, at_row = stream[KEY], stream[PHASE], np.uint64(row)
     n = out.size
@@ -111,7 +111,7 @@ def row_bits(stream: np.ndarray, row: int, out: np.ndarray) -> None:
 @njit(inline="always")
 def to_unit(bits: np.uint64) -> float:
     """A uniform number in the open interval (0, 1), from 64 bits."""
-    # By way of int64: the processor converts signed integers in one instruction, unsigned ones not.
+    # Through int64: processors convert signed integers in one instruction, but not unsigned ones.
     return (float(np.int64(bits >> np.uint64(12))) + 0.5) * _TO_UNIT
 
 

@@ -1,4 +1,4 @@
-"""Exact draws of a normal variable that is known to lie in an interval.
+"""Exact draws of a normal variable truncated to an interval.
 
 The density is
 
@@ -7,14 +7,14 @@ The density is
 where low may be -inf and high +inf. The method is rejection, after C. P. Robert, "Simulation of
 truncated normal variables", Statistics and Computing 5 (1995) 121-125. In units of sd, let w be the
 width of the interval and a the distance from the mean to its nearer end, or low - mean (which is
-not positive) if the mean lies inside; and let alpha = (a + sqrt(a^2 + 4)) / 2. The proposal is
+not positive) if the mean is inside; and let alpha = (a + sqrt(a^2 + 4)) / 2. The proposal is
 
     uniform         if the interval is narrow: w <= sqrt(2 pi) for a <= 0, else w <= 1.5 / alpha;
     the normal      if it is wide, and a <= 0.45;
     exponential     if it is wide, and a > 0.45: from the nearer end outwards, at rate alpha.
 
-One-sided intervals are wide. Outside the bulk everything is measured from the nearer end, never
-from the mean: so a draw keeps all its digits even 10^10 sd out in the tail.
+One-sided intervals are wide. In the tails everything is measured from the nearer end, not from the
+mean: so a draw has all its digits even at 10^10 sd from the mean.
 """
 
 import math
@@ -32,14 +32,14 @@ _NARROW_OUTSIDE = 1.5
 
 @njit
 def _by_uniform(stream: np.ndarray, a: float, width: float) -> float:
-    """The place of the draw in its interval: 0 is the nearer end, 1 the farther."""
+    """The position of the draw in its interval: 0 is the nearer end, 1 the farther."""
     peak = max(a, 0.0)
     while True:
-        place = uniform(stream)
-        t = place * width
+        position = uniform(stream)
+        t = position * width
         # ((a + t)^2 - peak^2) / 2 as a product: for large a the difference would be noise.
         if uniform(stream) < math.exp(-0.5 * ((a - peak) + t) * ((a + peak) + t)):
-            return place
+            return position
 
 
 @njit
@@ -47,7 +47,7 @@ def _by_normal(stream: np.ndarray, mean: float, sd: float, low: float, high: flo
     """The draw itself."""
     while True:
         x = mean + sd * normal(stream)
-        # Asked this way round, a NaN mean or sd comes out as NaN and not as an endless loop.
+        # With this comparison a NaN mean or sd returns NaN instead of looping endlessly.
         if not (x < low or x > high):
             return x
 
@@ -81,5 +81,5 @@ def truncated_normal(stream: np.ndarray, mean: float, sd: float, low: float, hig
         x = near + math.copysign(sd, far - near) * _by_exponential(stream, alpha, width)
     else:
         return _by_normal(stream, mean, sd, low, high)
-    # Rounding may step over an end.
+    # Rounding may go beyond an end.
     return min(max(x, low), high)

@@ -25,7 +25,7 @@ def wishart_root(stream: np.ndarray, D: int, degrees: float) -> np.ndarray:
     """A, D x D and lower triangular: A A^T ~ Wishart(I, degrees).
 
     With any root L of W = L L^T, L A is a root of a draw from Wishart(W, degrees). Products with it and
-    with its inverse serve wherever Lam would, and keep twice the digits.
+    with its inverse replace those with Lam, and have twice the digits.
     """
     A = np.zeros((D, D))
     for i in range(D):

@@ -11,24 +11,25 @@ rows that have feature k, N the number of rows and e = y - x the residual withou
 .. math:: \log \frac{P(Z_{ik} = 1)}{P(Z_{ik} = 0)} = \log \frac{m_{-ik}}{N - m_{-ik}}
           + \sum_{j \in \Omega_i} w_j V_{jk} (e_j - V_{jk} / 2), \qquad m_{-ik} > 0 .
 
-After these bits (which are drawn given all features, the row's own ones too) the features that row i
-alone has are taken away and proposed afresh: their number kappa is Poisson(alpha/N) a priori, and with
-their V integrated out the row's responses have the likelihood
+After these bits (which are drawn given all features, including those of this row alone) the
+features that only row i has are removed and drawn again: their number kappa is Poisson(alpha/N) a
+priori, and with their V integrated out the row's responses have the likelihood
 
 .. math:: \log L(\kappa) = \tfrac12 \sum_{j \in \Omega_i} \Big[ \frac{\kappa \sigma^2 w_j}
           {1 + \kappa \sigma^2 w_j} w_j e_j^2 - \log(1 + \kappa \sigma^2 w_j) \Big] .
 
 Then their V is drawn: from the prior in columns outside Omega_i; in the others the sum over the new
 features has mean :math:`\kappa w e / (\kappa w + \sigma^{-2})` and its prior sd shrinks by
-:math:`(1 + \kappa \sigma^2 w)^{-1/2}`, while differences between new features keep their prior law.
+:math:`(1 + \kappa \sigma^2 w)^{-1/2}`; differences between new features have their prior
+distribution.
 
-**The capacity.** There are ``Z.shape[1]`` slots, and kappa is drawn among those that fit. That is the
-exact conditional under the IBP *given that at most so many features exist*: the prior is truncated,
-not the algorithm approximate.
+**The capacity.** There are ``Z.shape[1]`` slots, and kappa is drawn among the numbers that fit.
+This is the exact conditional under the IBP *given that at most so many features exist*: the prior
+is truncated, the algorithm is not approximate.
 
-**The order.** Rows see each other through m_-ik, so this loop is sequential. Within a row the features
-are visited in random order: a slot says how old a feature is, and an order that depends on the state
-would not keep the law.
+**The order.** Rows depend on each other through m_-ik, so this loop is sequential. Within a row the
+features are visited in random order: the slot of a feature depends on its age, and an order that
+depends on the state would not leave the posterior invariant.
 """
 
 import math
@@ -81,7 +82,7 @@ def _weighted_sums(factor, weights, residual):
 
 @njit
 def _set_bit(row, bits, k, new):
-    """Give the row feature k, or take it, and keep the residual."""
+    """Add feature k to the row, or remove it, and update the residual."""
     add_multiple(row.residual, bits[k] - new, row.tile[k], row.weights.size)
     bits[k] = new
 
@@ -118,7 +119,7 @@ def _draw_shared_bits(stream, row, bits, counts, n_rows, order):
 
 @njit
 def _drop_singletons(row, bits, counts):
-    """Take away the features that only this row has."""
+    """Remove the features that only this row has."""
     for k in range(bits.size):
         if bits[k] == 1.0 and counts[k] == 1:
             _set_bit(row, bits, k, 0.0)
@@ -144,10 +145,10 @@ def _draw_number_of_new(stream, row, rate, variance, most):
         log_prior = kappa * math.log(rate) - math.lgamma(kappa + 1.0)
         log_weights[kappa] = log_prior + _log_likelihood_of_new(row, kappa * variance)
     weights = np.exp(log_weights - log_weights.max())
-    place = uniform(stream) * weights.sum()
+    remaining = uniform(stream) * weights.sum()
     for kappa in range(most):
-        place -= weights[kappa]
-        if place < 0.0:
+        remaining -= weights[kappa]
+        if remaining < 0.0:
             return kappa
     return most
 
@@ -207,7 +208,7 @@ def feature_rows(entries, weights, features, prior, address):
 def known_feature_rows(entries, weights, features, log_odds, address, start, stop):
     """Draw the rows start to stop of Z, whose features' V and prior log odds are known; none is new.
 
-    Rows do not see each other here: ``features.counts`` is left alone.
+    Rows are independent here: ``features.counts`` does not change.
     """
     width = features.Z.shape[1]
     longest = longest_row(entries.pointers, start, stop)

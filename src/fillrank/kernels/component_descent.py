@@ -1,8 +1,9 @@
-"""One component at a time: the passes over the entries and the small problem that they lead to.
+"""Updates of one component at a time: the passes over the entries, and the small problem to solve.
 
-The residual E = P_Omega(X - Z) is kept twice, by row and by column. A component is changed first in its
-row factor, then in its column factor, and each side of the residual learns of the last two changes in
-the pass that it has to make anyway: two passes a component, none only for keeping up.
+The residual E = P_Omega(X - Z) is stored twice, by row and by column. An update changes first the
+row factor of a component, then its column factor. Each side of the residual is updated by the last
+two changes during the pass that computes sums: two passes a component, none only to update the
+residual.
 """
 
 import math
@@ -46,7 +47,7 @@ def _shifted_sums(entries, shift, factor, squares, products, start, stop):
 def shifted_sums(
     residual: Entries, shift: Shift, factor: np.ndarray, workers: Workers
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Take a shift of Z off the residual, in place; then (sum_j f_j^2, sum_j f_j e_ij) of each row."""
+    """Subtract a shift of Z from the residual, in place; (sum_j f_j^2, sum_j f_j e_ij) of each row."""
     squares = np.empty(residual.pointers.size - 1)
     products = np.empty_like(squares)
     workers.for_rows(
@@ -62,8 +63,8 @@ def shrunken_factor(c, h, kappa):
 
     Zero if ||h|| <= kappa. Else z_i = h_i t / (c_i t + kappa), where t = ||z|| is the root of
     psi(t) = (sum_i h_i^2 / (c_i t + kappa)^2)^(-1/2) - 1. psi is a power mean of order -2 of
-    functions linear in t, hence concave, and it increases: Newton's method from the left of the root
-    never steps over it.
+    functions linear in t, hence concave, and it increases: Newton's method from the left of the
+    root never passes it.
     """
     z = np.zeros(h.size)
     norm = math.sqrt(np.sum(h * h))

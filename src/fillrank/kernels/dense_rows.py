@@ -1,25 +1,26 @@
-r"""The half-sweep of a table without holes: joint draws of all rows, by matrix products.
+r"""The half-sweep of a complete table: joint draws of all rows, by matrix products.
 
-Row i holds a value x_j in every column j, and x_j ~ N(c . f_j, s2), where c = ``own[i]`` are the row's
-coefficients, f_j = ``other[j]`` the factors of column j and s2 is the noise variance. The free
-coefficients have the prior N(mu, Lam^-1); the others stay as they are. All rows meet the same factors:
-with F the columns of ``other`` that belong to the free coefficients, and e what the row's present
-coefficients leave of x, the free ones have the law
+Row i holds a value x_j in every column j, and x_j ~ N(c . f_j, s2), where c = ``own[i]`` are the
+row's coefficients, f_j = ``other[j]`` the factors of column j and s2 is the noise variance. The
+free coefficients have the prior N(mu, Lam^-1); the others do not change. All rows have the same
+factors. Let F be the columns of ``other`` that belong to the free coefficients, and e the residual
+of x under the present coefficients. Then the free ones have the distribution
 
     c | x ~ N(c + Q^-1 (F^T e + s2 Lam (mu - c)), s2 Q^-1),    Q = F^T F + s2 Lam,
 
-with one Q for all rows. With Q = L L^T and z ~ N(0, I), a fresh draw adds Q^-1 h + sqrt(s2) L^-T z to c,
-where h is what Q^-1 is applied to. With relaxation a (see `gaussian_rows.Prior`) the first part, towards
-the mean, is 1 - a times as long, and the second, of chance, sqrt(1 - a^2) times.
+with one Q for all rows. With Q = L L^T and z ~ N(0, I), a fresh draw adds Q^-1 h + sqrt(s2) L^-T z
+to c, where h is the vector that Q^-1 multiplies. With relaxation a (see `gaussian_rows.Prior`) the
+first term, towards the mean, has the factor 1 - a, and the second, random one the factor sqrt(1 -
+a^2).
 
-One matrix product over the table gives F^T x for all rows, and F^T e and ||e||^2 by what the Gram matrix
-of the factors takes off them. Such differences lose digits where the noise is small: then e is made
-first, by one more product, in tiles that stay in cache. The squared residuals after a step s are
+One matrix product over the table gives F^T x for all rows, and then F^T e and ||e||^2 by the Gram
+matrix of the factors. Such differences lose digits if the noise is small. Then e is computed first,
+by one more product, in tiles that fit in the cache. The squared residuals after a step s are
 ||e||^2 - 2 s . F^T e + s . (F^T F) s.
 
-Products over the table are in its own precision; sums of them, Q and all that is solved with it are in
-float64. Blocks of rows depend on the table's shape alone, and draws are addressed by row and component,
-as in the other half-sweeps: any number of threads gives the same bits, if each product runs on one.
+Products over the table have its precision; sums of them, Q and its solutions are in float64. Blocks
+of rows depend only on the table's shape, and draws are addressed by row and component, as in the
+other half-sweeps. So any number of threads gives the same bits, if each product runs on one thread.
 """
 
 import math
@@ -35,21 +36,21 @@ from fillrank.kernels.factors import gram
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 
-# A tile of the table: at most so many rows and columns. Fewer rows where blocks would be too few for the
-# threads, but not so few that calls cost more than products.
+# A tile of the table: at most so many rows and columns. It has fewer rows if there would be too few
+# blocks for the threads, but not so few that calls cost more than products.
 _MOST_ROWS, _TILE_COLUMNS = 128, 1024
 _BLOCKS, _FEWEST_ROWS, _FEWEST_CELLS = 4, 16, 2**14
-# Added to Q's diagonal, as a share of it: factors that are the same to the last digit make Q singular.
+# Added to Q's diagonal, as a share of it, because identical factors would make Q singular.
 _LEAST_PIVOT = 1e-12
-# The share of a sum of squares below which a difference of such sums has lost too many digits: above it,
-# float32 was seen to err by at most 0.3% of a standard deviation, with factors correlated by 0.99.
+# A difference of sums of squares below this share of them has lost too many digits. Above it, the
+# error of float32 was at most 0.3% of a standard deviation, with factors correlated by 0.99.
 _FEW_LEFT = 1e-2
 
 
 class Dense(NamedTuple):
-    """A table without holes: ``values`` (rows, columns), and the sum of squares of each row.
+    """A complete table: ``values`` (rows, columns), and the sum of squares of each row.
 
-    The values may be the transposed view of an array: that is the table's other side.
+    For the other side of the table the values are the transposed view of the same array.
     """
 
     values: np.ndarray
@@ -59,7 +60,7 @@ class Dense(NamedTuple):
 class RowPrior(NamedTuple):
     """N(mean, precision^-1), for the coefficients of a row with the indices ``free``.
 
-    ``relaxation`` says how they are drawn, as in `gaussian_rows.Prior`; here all of them together.
+    ``relaxation`` is that of `gaussian_rows.Prior`, here for a joint draw of all coefficients.
     """
 
     free: np.ndarray
@@ -68,10 +69,10 @@ class RowPrior(NamedTuple):
     relaxation: float = 0.0
 
 
-class _Law(NamedTuple):
+class _Conditional(NamedTuple):
     """What the draws of all rows share: mu, s2 Lam, (1 - a) Q^-1 and sqrt((1 - a^2) s2) L^-1.
 
-    ``gram`` is the Gram matrix of all factors, those of held coefficients among them.
+    ``gram`` is the Gram matrix of all factors, including those of fixed coefficients.
     """
 
     free: np.ndarray
@@ -83,18 +84,18 @@ class _Law(NamedTuple):
 
 
 class _Half(NamedTuple):
-    """What a half-sweep works on; rows are drawn in ``own``."""
+    """The data of a half-sweep; rows are drawn in ``own``, in place."""
 
     side: Dense
     own: np.ndarray
     other: np.ndarray
-    law: _Law
+    given: _Conditional
     address: Address
 
 
 @njit(nogil=True, cache=True)
 def _take_off_fit(own, gram, products):
-    """The products of x with all factors become those of e; by how much ||x||^2 differs from ||e||^2."""
+    """Turn the products of x with all factors into those of e; returns ||e||^2 - ||x||^2."""
     c = own.astype(np.float64)
     fitted = np.dot(c, gram)
     change = 0.0
@@ -107,7 +108,7 @@ def _take_off_fit(own, gram, products):
 
 @njit
 def _normals(address, start, shape):
-    """Standard normals for the free coefficients of rows, the first of which is number ``start``."""
+    """Standard normals for the free coefficients of rows from number ``start`` on."""
     stream = start_stream(address.key, address.sweep, address.purpose)
     bits = np.empty(shape[1], dtype=np.uint64)
     z = np.empty(shape)
@@ -119,30 +120,30 @@ def _normals(address, start, shape):
 
 
 @njit(nogil=True, cache=True)
-def _draw(own, products, law, address, start):
-    """Draw rows, the first of which is number ``start``; by how much their squares have changed.
+def _draw(own, products, given, address, start):
+    """Draw rows from number ``start`` on; returns the change of their sum of squares.
 
     ``products`` holds those of e with all factors.
     """
-    n_rows, n_free = own.shape[0], law.free.size
+    n_rows, n_free = own.shape[0], given.free.size
     away = np.empty((n_rows, n_free))
     for i in range(n_rows):
         for p in range(n_free):
-            away[i, p] = law.mean[p] - own[i, law.free[p]]
-    h = np.dot(away, law.shrink)
+            away[i, p] = given.mean[p] - own[i, given.free[p]]
+    h = np.dot(away, given.shrink)
     for i in range(n_rows):
         for p in range(n_free):
-            h[i, p] += products[i, law.free[p]]
-    towards = np.dot(h, law.towards)
-    chance = np.dot(_normals(address, start, h.shape), law.chance)
+            h[i, p] += products[i, given.free[p]]
+    towards = np.dot(h, given.towards)
+    chance = np.dot(_normals(address, start, h.shape), given.chance)
     step = np.zeros(own.shape)
     for i in range(n_rows):
         for p in range(n_free):
-            k = law.free[p]
+            k = given.free[p]
             old = float(own[i, k])
             own[i, k] = old + towards[i, p] + chance[i, p]
             step[i, k] = own[i, k] - old
-    change, fitted = 0.0, np.dot(step, law.gram)
+    change, fitted = 0.0, np.dot(step, given.gram)
     for i in range(n_rows):
         for k in range(own.shape[1]):
             change += step[i, k] * (fitted[i, k] - 2.0 * products[i, k])
@@ -150,11 +151,13 @@ def _draw(own, products, law, address, start):
 
 
 def _bounds(n: int, size: int) -> np.ndarray:
-    """Where blocks of ``size`` begin, and n."""
+    """Where blocks of ``size`` start, and n."""
     return np.append(np.arange(0, n, size), n)
 
 
-def _law(other: np.ndarray, prior: RowPrior, noise_variance: float, workers: Workers) -> _Law:
+def _conditional(
+    other: np.ndarray, prior: RowPrior, noise_variance: float, workers: Workers
+) -> _Conditional:
     n, width = other.shape
     G = gram(other, np.zeros(width), np.ones(n), workers)
     shrink = noise_variance * prior.precision
@@ -163,11 +166,11 @@ def _law(other: np.ndarray, prior: RowPrior, noise_variance: float, workers: Wor
     root = np.ascontiguousarray(dtrtri(np.linalg.cholesky(Q), lower=1)[0])
     a = prior.relaxation
     towards, chance = (1.0 - a) * (root.T @ root), math.sqrt((1.0 - a * a) * noise_variance) * root
-    return _Law(prior.free, G, prior.mean, shrink, towards, chance)
+    return _Conditional(prior.free, G, prior.mean, shrink, towards, chance)
 
 
 def _tiles(half: _Half, rows: slice) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(values, factors of their columns): some rows, a tile at a time."""
+    """(values, factors of their columns) of some rows, a tile at a time."""
     for first in range(0, half.other.shape[0], _TILE_COLUMNS):
         columns = slice(first, first + _TILE_COLUMNS)
         yield half.side.values[rows, columns], half.other[columns]
@@ -179,7 +182,7 @@ def _sums_by_difference(half: _Half, rows: slice) -> tuple[np.ndarray, float]:
     products = np.zeros(own.shape)
     for x, factors in _tiles(half, rows):
         products += x @ factors
-    return products, half.side.squares[rows].sum() + _take_off_fit(own, half.law.gram, products)
+    return products, half.side.squares[rows].sum() + _take_off_fit(own, half.given.gram, products)
 
 
 def _sums_of_residuals(half: _Half, rows: slice) -> tuple[np.ndarray, float]:
@@ -187,7 +190,7 @@ def _sums_of_residuals(half: _Half, rows: slice) -> tuple[np.ndarray, float]:
     own = half.own[rows]
     products, square = np.zeros(own.shape), 0.0
     for x, factors in _tiles(half, rows):
-        e = np.empty_like(x)  # in memory as the table is, so that both can be read along
+        e = np.empty_like(x)  # in the memory order of the table, so that both are read sequentially
         np.matmul(own, factors.T, out=e)
         np.subtract(x, e, out=e)
         products += e @ factors
@@ -197,11 +200,11 @@ def _sums_of_residuals(half: _Half, rows: slice) -> tuple[np.ndarray, float]:
 
 
 def _draw_block(half: _Half, rows: slice) -> float:
-    """Draw some rows: the sum of their squared residuals after the draw."""
+    """Draw some rows; returns the sum of their squared residuals after the draw."""
     products, before = _sums_by_difference(half, rows)
     if before < _FEW_LEFT * half.side.squares[rows].sum():
         products, before = _sums_of_residuals(half, rows)
-    after = before + _draw(half.own[rows], products, half.law, half.address, rows.start)
+    after = before + _draw(half.own[rows], products, half.given, half.address, rows.start)
     return after if after > _FEW_LEFT * before else _sums_of_residuals(half, rows)[1]
 
 
@@ -214,11 +217,11 @@ def dense_rows(
     address: Address,
     workers: Workers,
 ) -> float:
-    """Draw the free coefficients of all rows, in place: the sum of squared residuals after the draw."""
+    """Draw the free coefficients of all rows, in place; the sum of squared residuals afterwards."""
     m, n = side.values.shape
     bounds = _bounds(m, min(max(-(-m // _BLOCKS), _FEWEST_ROWS, _FEWEST_CELLS // n), _MOST_ROWS))
     squares = np.empty(bounds.size - 1)
-    half = _Half(side, own, other, _law(other, prior, noise_variance, workers), address)
+    half = _Half(side, own, other, _conditional(other, prior, noise_variance, workers), address)
 
     def work(start: int, stop: int) -> None:
         for b in range(start, stop):

@@ -1,13 +1,13 @@
 """Operations on factors, a line per row: scaled copies, sums, products, QR, singular values.
 
-Sums are taken over fixed blocks of rows, then over the blocks in order: the same bits on any number of
-threads, and on any machines that hold complete blocks.
+Sums are taken over fixed blocks of rows, then over the blocks in order: the same bits on any number
+of threads, and on any machines that hold complete blocks.
 
-QR decompositions, too, are computed in fixed parts of some thousand rows, which fit in a cache. Stack
-the triangles of the parts; the triangle of that stack is the triangle of the complete block (Demmel,
-Grigori, Hoemmen and Langou 2012). This is several times faster than one decomposition, equally stable,
-and needs no second copy of the block. Gram matrices would be cheaper still, but squaring loses small
-values.
+QR decompositions, too, are computed in fixed parts of some thousand rows, which fit in a cache.
+Stack the triangles of the parts; the triangle of that stack is the triangle of the complete block
+(Demmel, Grigori, Hoemmen and Langou 2012). This is several times faster than one decomposition,
+equally stable, and needs no second copy of the block. Gram matrices would be cheaper still, but
+squaring loses small values.
 """
 
 from functools import partial
@@ -18,7 +18,8 @@ from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 
 BLOCK = 1024  # rows
-# Of products with a matrix: rows at a time, which stay in a cache, and how many sums there are at most.
+# Products with a matrix: rows at a time, which fit in a cache, and the largest number of partial
+# sums.
 _ROWS, _PARTS = 256, 64
 
 
@@ -53,27 +54,27 @@ def _gram_parts(factors, centre, roots, bounds, sums, start, stop):
 
 
 @njit(nogil=True, cache=True)
-def _turn_parts(factors, matrix, out, start, stop):
+def _multiply_parts(factors, matrix, out, start, stop):
     for p in range(start, stop):
         first, last = p * _ROWS, min((p + 1) * _ROWS, factors.shape[0])
         np.dot(factors[first:last], matrix, out[first:last])
 
 
 def _block_pointers(factors: np.ndarray) -> np.ndarray:
-    """What the blocks up to each cost, in entries of a half-sweep: four rows to one, generously.
+    """The cumulative cost of blocks, in entries of a half-sweep: four rows count as one entry.
 
-    So that some thousand rows, which take no longer than to wake a thread, stay on one.
+    So a few thousand rows, which take no longer than waking a thread, run on one thread.
     """
     return BLOCK // 4 * np.arange(-(-len(factors) // BLOCK) + 1)
 
 
 def scaled(factors: np.ndarray, scale: np.ndarray, workers: Workers) -> np.ndarray:
-    """A copy whose first columns are multiplied by ``scale``; the others stay."""
-    whole = np.ones(factors.shape[1], dtype=factors.dtype)
-    whole[: scale.size] = scale
+    """A copy whose first columns are multiplied by ``scale``; the others are unchanged."""
+    scales = np.ones(factors.shape[1], dtype=factors.dtype)
+    scales[: scale.size] = scale
     out = np.empty_like(factors)
     workers.for_rows(
-        lambda start, stop: _scale_blocks(factors, whole, out, start, stop),
+        lambda start, stop: _scale_blocks(factors, scales, out, start, stop),
         _block_pointers(factors),
     )
     return out
@@ -91,9 +92,9 @@ def sums_about(
 
 
 def _matrix_pointers(bounds: np.ndarray, width: int) -> np.ndarray:
-    """What the rows up to each bound cost in a product, in entries of a half-sweep, generously.
+    """The cumulative cost of rows in a product, in entries of a half-sweep.
 
-    At rank 30 a row takes as long as some entries, and is counted as one: see `_block_pointers`.
+    At rank 30 a row takes as long as some entries, and counts as one: see `_block_pointers`.
     """
     return bounds * width**2 // 900
 
@@ -118,23 +119,23 @@ def gram(
     return np.asarray(sums.sum(axis=0))
 
 
-def turned(factors: np.ndarray, matrix: np.ndarray, workers: Workers) -> np.ndarray:
+def multiplied(factors: np.ndarray, matrix: np.ndarray, workers: Workers) -> np.ndarray:
     """The product of factors and a small matrix, in the factors' precision."""
     matrix = np.ascontiguousarray(matrix, dtype=factors.dtype)
     out = np.empty((len(factors), matrix.shape[1]), dtype=factors.dtype)
     bounds = _ROWS * np.arange(-(-len(factors) // _ROWS) + 1)
-    work = partial(_turn_parts, factors, matrix, out)
+    work = partial(_multiply_parts, factors, matrix, out)
     workers.for_rows(work, _matrix_pointers(bounds, factors.shape[1]))
     return out
 
 
-# Rows of a part: enough that its triangle is small beside it.
+# Rows of a part: enough that its triangle is small in comparison.
 _PART, _PART_PER_COLUMN = 2048, 4
 _ALONE = Workers(1)
 
 
 def _bounds(block: np.ndarray) -> np.ndarray:
-    """Where the parts of a block begin and end."""
+    """Where the parts of a block start and end."""
     m, k = block.shape
     n_parts = max(1, m // max(_PART, _PART_PER_COLUMN * k))
     return np.linspace(0, m, n_parts + 1).astype(np.int64)
@@ -177,14 +178,14 @@ def orthonormalise(block: np.ndarray, workers: Workers) -> None:
             part[:], triangles[p] = np.linalg.qr(part.astype(np.float64))
 
     workers.for_rows(decompose, bounds)
-    turns = np.linalg.qr(triangles.reshape(-1, k)).Q.reshape(-1, k, k).astype(block.dtype)
+    rotations = np.linalg.qr(triangles.reshape(-1, k)).Q.reshape(-1, k, k).astype(block.dtype)
 
-    def turn(start: int, stop: int) -> None:
+    def rotate(start: int, stop: int) -> None:
         for p in range(start, stop):
             part = block[bounds[p] : bounds[p + 1]]
-            part[:] = part @ turns[p]
+            part[:] = part @ rotations[p]
 
-    workers.for_rows(turn, bounds)
+    workers.for_rows(rotate, bounds)
 
 
 def singular_values(

@@ -1,19 +1,19 @@
 """The half-sweep: a Gibbs draw of every row's coefficients, given the factors of the other side.
 
-Row i holds values x_j in the columns j of Omega_i, and x_j ~ N(sum_k c_k f_jk, noise variance), where
-c = ``own[i]`` are the row's coefficients and f_j = ``other[j]`` the factors of column j. A free
-coefficient has the prior N(mean_k, 1/precision_k); the others stay as they are. The columns of a
+Row i holds values x_j in the columns j of Omega_i, and x_j ~ N(sum_k c_k f_jk, noise variance),
+where c = ``own[i]`` are the row's coefficients and f_j = ``other[j]`` the factors of column j. A
+free coefficient has the prior N(mean_k, 1/precision_k); the others do not change. The columns of a
 table are the rows of its transpose, so this one kernel serves both sides.
 
-A row is worked in cache: its columns' factors are gathered once into a tile, component by component,
-and the residual lives only as long as the row. Cost O(n_i K) a row, nothing stored per entry. Rows do
-not touch each other and every draw is addressed by row and component, so that any partition of the
-rows gives the same bits.
+A row is processed in cache: the factors of its columns are gathered once into a tile, component by
+component, and the residual exists only while the row is processed. The cost is O(n_i K) a row, and
+nothing is stored per entry. Rows are independent and every draw is addressed by row and component,
+so that any partition of the rows gives the same bits.
 
-Where the time goes, and what is done about it: factors come by lines of columns and are needed by
-components, so blocks of eight by eight are turned in registers; lines that will be needed are asked for
-ahead; a tile is padded by zeros to whole vectors; and components are drawn in pairs, so that a pass
-over the tile takes the step of the last pair and all sums of the next.
+For speed, blocks of eight by eight factors, stored by column and needed by component, are
+transposed in registers; memory is prefetched; a tile is padded with zeros to full vectors; and
+components are drawn in pairs, so that one pass over the tile applies the step of the last pair and
+computes all sums of the next.
 """
 
 import math
@@ -39,7 +39,7 @@ from fillrank.kernels.simd import (
 from fillrank.kernels.tiles import longest_row
 from fillrank.runtime.kernel_cache import njit
 
-# How many entries ahead factors are asked for, and how many bytes come at once.
+# How many entries ahead factors are prefetched, and the bytes of a cache line.
 _AHEAD = 32
 _LINE = 64
 
@@ -47,10 +47,10 @@ _LINE = 64
 class Prior(NamedTuple):
     """The free coefficients: their indices k, and their priors N(mean_k, 1/precision_k).
 
-    ``relaxation`` a in (-1, 1) says how they are drawn: a coefficient c whose law given all else is
-    N(mu, s2) becomes mu + a (c - mu) + sqrt(1 - a^2) s2^(1/2) z. That leaves the law as it is (Adler
-    1981). At 0 it is a fresh draw; below 0 it goes to the other side of mu, and averages of such draws
-    have less error.
+    With ``relaxation`` a in (-1, 1), a coefficient c with the full conditional N(mu, s2) becomes
+    mu + a (c - mu) + sqrt(1 - a^2) s2^(1/2) z, which leaves that distribution invariant (Adler
+    1981). With a = 0 this is an independent draw. With a < 0 it tends to the other side of mu, and
+    averages of such draws have smaller errors.
     """
 
     free: np.ndarray
@@ -60,22 +60,22 @@ class Prior(NamedTuple):
 
 
 def align_rows(factors: np.ndarray) -> np.ndarray:
-    """A copy for `gaussian_rows`: lines of whole vectors that begin where a cache line does.
+    """A copy for `gaussian_rows`: lines padded to full vectors, aligned to cache lines.
 
-    Behind them is a line of zeros, for the entries that fill up a row's last vector.
+    A line of zeros follows the last one, for the padding of a row's last vector.
     """
     n, K = factors.shape
     width = -(-K // LANES) * LANES
-    room = np.empty((n + 1) * width + _LINE // factors.itemsize, dtype=factors.dtype)
-    first = -room.ctypes.data % _LINE // factors.itemsize
-    out = room[first : first + (n + 1) * width].reshape(n + 1, width)
+    memory = np.empty((n + 1) * width + _LINE // factors.itemsize, dtype=factors.dtype)
+    first = -memory.ctypes.data % _LINE // factors.itemsize
+    out = memory[first : first + (n + 1) * width].reshape(n + 1, width)
     out[:n, :K] = factors
     out[:n, K:] = out[n] = 0
     return out
 
 
 @njit
-def _put(tile, at, factor, minus, k, e):
+def _store_factor(tile, at, factor, minus, k, e):
     """Store a factor of eight columns; e - c_k f_k."""
     store(tile, at, factor)
     return multiply_add(spread_from(minus, k), factor, e)
@@ -83,7 +83,7 @@ def _put(tile, at, factor, minus, k, e):
 
 @njit
 def _gather_block(other, j, minus, tile, at, stride, e):
-    """Turn the factors of eight columns j into the tile; e - c . f."""
+    """Transpose the factors of eight columns j into the tile; e - c . f."""
     nothing = spread(other.dtype.type(0))
     for k in range(0, other.shape[1], LANES):
         f = transpose(
@@ -98,24 +98,24 @@ def _gather_block(other, j, minus, tile, at, stride, e):
                 load(other, (j[7], k)),
             )
         )
-        # By two chains that do not wait for e, nor for each other.
+        # Two independent chains of additions, which do not wait for e.
         one, two = nothing, nothing
-        one = _put(tile, at, f[0], minus, k, one)
-        two = _put(tile, at + stride, f[1], minus, k + 1, two)
-        one = _put(tile, at + 2 * stride, f[2], minus, k + 2, one)
-        two = _put(tile, at + 3 * stride, f[3], minus, k + 3, two)
-        one = _put(tile, at + 4 * stride, f[4], minus, k + 4, one)
-        two = _put(tile, at + 5 * stride, f[5], minus, k + 5, two)
-        one = _put(tile, at + 6 * stride, f[6], minus, k + 6, one)
-        two = _put(tile, at + 7 * stride, f[7], minus, k + 7, two)
+        one = _store_factor(tile, at, f[0], minus, k, one)
+        two = _store_factor(tile, at + stride, f[1], minus, k + 1, two)
+        one = _store_factor(tile, at + 2 * stride, f[2], minus, k + 2, one)
+        two = _store_factor(tile, at + 3 * stride, f[3], minus, k + 3, two)
+        one = _store_factor(tile, at + 4 * stride, f[4], minus, k + 4, one)
+        two = _store_factor(tile, at + 5 * stride, f[5], minus, k + 5, two)
+        one = _store_factor(tile, at + 6 * stride, f[6], minus, k + 6, one)
+        two = _store_factor(tile, at + 7 * stride, f[7], minus, k + 7, two)
         e = add(e, add(one, two))
         at += LANES * stride
     return e
 
 
 @njit
-def _eight(indices, t):
-    """The columns of entry t and of the seven behind it."""
+def _eight_columns(indices, t):
+    """The columns of entry t and of the next seven."""
     return (
         number(indices, t),
         number(indices, t + 1),
@@ -129,8 +129,8 @@ def _eight(indices, t):
 
 
 @njit
-def _ask_for(other, j):
-    """Have the factors of eight columns brought near."""
+def _prefetch_factors(other, j):
+    """Prefetch the factors of eight columns."""
     for k in range(0, other.shape[1], _LINE // other.itemsize):
         prefetch(other, (j[0], k))
         prefetch(other, (j[1], k))
@@ -146,29 +146,30 @@ def _ask_for(other, j):
 def _gather(indices, first, last, minus, other, tile, stride, residual):
     """Fill the tile with the factors of the columns of a row, whose entries are first to last.
 
-    residual += minus . f, for ``minus`` = -c. Factor k of the columns is tile[k * stride:], with zeros
-    after the last up to a whole vector. Lines are asked for ahead beyond the end of a row: the next one
+    residual += minus . f, for ``minus`` = -c. Factor k of the columns is tile[k * stride:], padded
+    with zeros to a full vector. Prefetching goes beyond the end of a row, because the next row
     follows.
     """
     last_whole = last - (last - first) % LANES
     for t in range(first, last_whole, LANES):
         if t + _AHEAD + LANES <= indices.size:
-            _ask_for(other, _eight(indices, t + _AHEAD))
-        at, j = t - first, _eight(indices, t)
+            _prefetch_factors(other, _eight_columns(indices, t + _AHEAD))
+        at, j = t - first, _eight_columns(indices, t)
         store(residual, at, _gather_block(other, j, minus, tile, at, stride, load(residual, at)))
     if last_whole < last:
         rest = np.full(LANES, other.shape[0] - 1, dtype=np.int32)  # the line of zeros
         for t in range(last_whole, last):
             rest[t - last_whole] = indices[t]
-        at, j = last_whole - first, _eight(rest, 0)
+        at, j = last_whole - first, _eight_columns(rest, 0)
         store(residual, at, _gather_block(other, j, minus, tile, at, stride, load(residual, at)))
 
 
 @njit
 def _pass(tile, residual, n, before, steps, now):
-    """Take the last pair's steps; then (s_0, s_1, c_00, c_01, c_11) of the pair ``now``.
+    """Apply the last pair's steps; then (s_0, s_1, c_00, c_01, c_11) of the pair ``now``.
 
-    s_k = sum f_k e with the new residual e, and c_kl = sum f_k f_l. A pair is where its factors begin.
+    s_k = sum f_k e with the new residual e, and c_kl = sum f_k f_l. A pair is given by the
+    positions at which its factors start.
     """
     nothing = spread(residual.dtype.type(0))
     s_0, s_1, c_00, c_01, c_11 = nothing, nothing, nothing, nothing, nothing
@@ -188,7 +189,7 @@ def _pass(tile, residual, n, before, steps, now):
 
 @njit
 def _last_pass(tile, residual, n, before, steps):
-    """Take the last pair's steps; then sum e^2."""
+    """Apply the last pair's steps; then sum e^2."""
     square = spread(residual.dtype.type(0))
     step_0, step_1 = spread(steps[0]), spread(steps[1])
     for t in range(0, n, LANES):
@@ -221,7 +222,7 @@ def _moves(prior, noise_variance):
 def _draw(c, s, old, z, moves, p):
     """Coefficient p given the others: mu = old + (s + pull - shrink old)/P and s2/P, P = c + shrink."""
     share = 1.0 / (c + moves.shrink[p])
-    # s comes last in a pass: what does not wait for it is put together before.
+    # s is available last in a pass, so what does not depend on it is computed before.
     known = (moves.pull[p] - moves.shrink[p] * old) * moves.gain * share
     known += old + math.sqrt(moves.variance * share) * z
     return s * (moves.gain * share) + known
@@ -231,14 +232,14 @@ def _draw(c, s, old, z, moves, p):
 def gaussian_rows(entries, own, other, prior, noise_variance, address, squares, start, stop):
     """Draw the free coefficients of the rows start to stop, in place.
 
-    ``other`` must be `align_rows`. With everything else fixed, coefficient k of a row is Gaussian with
-    c = sum f_jk^2 and s = sum f_jk e_j (`_draw`). Of a pair, the second sees the first one's step
-    through c_01: the draws are those of one after the other. ``squares[i]`` takes the sum of the
-    squared residuals after the draw.
+    ``other`` must come from `align_rows`. With everything else fixed, coefficient k of a row is
+    Gaussian with c = sum f_jk^2 and s = sum f_jk e_j (`_draw`). The second of a pair takes the step
+    of the first into account through c_01, so the draws are the same as one after the other.
+    ``squares[i]`` is set to the sum of the squared residuals after the draw.
     """
-    room = (longest_row(entries.pointers, start, stop) // LANES + 2) * LANES
-    tile = np.empty(room * other.shape[1], dtype=own.dtype)
-    residual = np.zeros(room, dtype=own.dtype)
+    padded = (longest_row(entries.pointers, start, stop) // LANES + 2) * LANES
+    tile = np.empty(padded * other.shape[1], dtype=own.dtype)
+    residual = np.zeros(padded, dtype=own.dtype)
     minus = np.zeros(other.shape[1], dtype=own.dtype)
     n_free = prior.free.size
     bits = np.empty(n_free, dtype=np.uint64)
@@ -263,7 +264,7 @@ def gaussian_rows(entries, own, other, prior, noise_variance, address, squares, 
             normals[p] = normal_from_bits(bits[p], stream, at_row, p)
         before, steps = (0, 0), (none, none)
         for p in range(0, n_free, 2):
-            q = min(p + 1, n_free - 1)  # of an odd number, the last one's partner is itself
+            q = min(p + 1, n_free - 1)  # if their number is odd, the last one is paired with itself
             now = (prior.free[p] * stride, prior.free[q] * stride)
             s_0, s_1, c_00, c_01, c_11 = _pass(tile, residual, n, before, steps, now)
             k = prior.free[p]

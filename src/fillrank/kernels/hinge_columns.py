@@ -5,14 +5,15 @@ Column j holds levels y_i of 1..L in its rows i. Its factor w = Lam_j minimises
     P(w) = ||w||^2 / (2 variance) + sum_i phi_i(w . psi_i),
     phi_i(x) = C sum_r max(0, ell - T_ir (theta_ir - x)),    T_ir = +1 if r >= y_i, else -1.
 
-All hinges of an entry see the same score, so that an entry needs one dual variable b_i for all of them:
+All hinges of an entry have the same score, so that an entry needs one dual variable b_i for all of
+them:
 
     max over b:  D(b) = -sum_i phi_i*(b_i) - variance/2 ||sum_i b_i psi_i||^2,
     w = -variance sum_i b_i psi_i,    -C (y_i - 1) <= b_i <= C (L - y_i),
 
 where at the optimum b_i is a subgradient of phi_i at the score x_i. Along b_i the score is
-x = x_rest - h b_i with h = variance ||psi_i||^2, and b_i has to lie in the subgradient there: phi_i has
-L - 1 corners, and these are tried from the left.
+x = x_rest - h b_i with h = variance ||psi_i||^2, and b_i has to be in the subgradient there: phi_i
+has L - 1 corners, which are tried from the left.
 """
 
 from typing import NamedTuple
@@ -23,30 +24,30 @@ from fillrank.kernels.ordinal import dot
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.runtime.kernel_cache import njit
 
-# Passes over a column, and the change of a score, as a share of ell, that ends them sooner. More
-# passes do not pay: the features that the column is fitted to move on in the next step.
+# The most passes over a column, and the change of a score, as a share of ell, below which they end.
+# More passes do not pay, because the features change in the next step anyway.
 MOST_PASSES = 10
 SMALLEST_MOVE = 1e-3
 
 
 @njit
 def _put_corners(level, thresholds, ell, out):
-    """The places where the slope of phi_i rises by C, ascending: theta_r - T_r ell."""
+    """The positions where the slope of phi_i rises by C, ascending: theta_r - T_r ell."""
     for r in range(thresholds.size):
-        place = thresholds[r] - ell if level <= r + 1 else thresholds[r] + ell
+        position = thresholds[r] - ell if level <= r + 1 else thresholds[r] + ell
         p = r
-        while p > 0 and out[p - 1] > place:
+        while p > 0 and out[p - 1] > position:
             out[p] = out[p - 1]
             p -= 1
-        out[p] = place
+        out[p] = position
 
 
 @njit
 def _best_dual(rest, h, lowest, C, corners):
     """b in the subgradient of phi_i at rest - h b, which is ``lowest`` left of the first corner."""
     b = lowest
-    for place in corners:
-        at_corner = (rest - place) / h
+    for position in corners:
+        at_corner = (rest - position) / h
         if at_corner <= b:
             return b
         if at_corner <= b + C:
@@ -62,7 +63,7 @@ def _add(a, step, b):
 
 
 class Column(NamedTuple):
-    """What one column is fitted to: its levels, psi_i, h_i and corners of phi_i, entry by entry."""
+    """The data of one column: its levels, psi_i, h_i and corners of phi_i, entry by entry."""
 
     levels: np.ndarray
     psi: np.ndarray
@@ -86,8 +87,8 @@ def _primal(w, column, C, variance):
     for t in range(column.levels.size):
         x = dot(w, column.psi[t])
         phi = (1.0 - column.levels[t]) * x
-        for place in column.corners[t]:
-            phi += max(0.0, x - place)
+        for position in column.corners[t]:
+            phi += max(0.0, x - position)
         value += C * phi
     return value
 
@@ -111,9 +112,9 @@ def _one_pass(w, duals, column, C, variance):
 def fit_columns(entries, scorer, hinges, variance, duals, start, stop):
     """Minimise over the factors Lam_j = ``scorer.right[j]`` of the columns start to stop, in place.
 
-    ``entries`` are those of the transpose, ``duals`` are theirs: good ones save passes, any are valid.
-    A column takes passes until none moves a score by more than ``SMALLEST_MOVE`` ell, or
-    ``MOST_PASSES``; should that leave its objective higher than it was, Lam_j stays as it was.
+    ``entries`` are those of the transpose, ``duals`` are theirs: any are valid, good ones save
+    passes. A column takes passes until none changes a score by more than ``SMALLEST_MOVE`` ell, or
+    ``MOST_PASSES``. If its objective is then higher than before, Lam_j does not change.
     """
     n_features, n_thresholds = scorer.left.shape[1], scorer.thresholds.shape[1]
     longest = longest_row(entries.pointers, start, stop)

@@ -4,19 +4,20 @@ Row i holds levels y_j of 1..L. With scores x_j = psi_i . Lam_j and thresholds t
 
     sum_j sum_r max(0, ell - T_jr (theta_ir - x_j)),    T_jr = +1 if r >= y_j, else -1.
 
-A row is processed in cache: the factors of its columns are gathered once into a tile, together with its
-scores. Its entries are sorted by level, so that at each threshold those with T = +1 come first and those
-with T = -1 last. Rows are independent of each other.
+A row is processed in cache: the factors of its columns are gathered once into a tile, together with
+its scores. Its entries are sorted by level, so that at each threshold those with T = +1 come first
+and those with T = -1 last. Rows are independent of each other.
 
-**Exact minima along one coordinate.** A sum of hinges is convex and piecewise linear in a coordinate u:
-its slope S(u) rises at corners. Add a convex term whose derivative is link(u) - target. The minimum of
-the sum, with a weight on the hinges, satisfies
+**Exact minima along one coordinate.** A sum of hinges is convex and piecewise linear in a
+coordinate u: its slope S(u) rises at corners. Add a convex term whose derivative is link(u) -
+target. The minimum of the sum, with a weight on the hinges, satisfies
 
     link(u) = target - weight S(u).
 
-The link is the logit if the term is the entropy of a probability, the identity if it is a quadratic. The
-search is for v = link(u), with corners in the unit of v. It uses selection, in time linear in the number
-of corners. Between two corners the minimum has a closed form; otherwise it is a corner.
+The link is the logit if the term is the entropy of a probability, the identity if it is a
+quadratic. The search is for v = link(u), with corners in the unit of v. It uses selection, in time
+linear in the number of corners. Between two corners the minimum has a closed form; otherwise it is
+a corner.
 """
 
 import math
@@ -32,13 +33,13 @@ from fillrank.runtime.kernel_cache import njit
 class Corners(NamedTuple):
     """Where the slope of a piecewise linear function rises, in any order, and by how much."""
 
-    places: np.ndarray
+    positions: np.ndarray
     rises: np.ndarray
 
 
 @njit
-def room_for_corners(size):
-    """Empty arrays for so many corners."""
+def empty_corners(size):
+    """Uninitialised arrays for so many corners."""
     return Corners(np.empty(size), np.empty(size))
 
 
@@ -53,8 +54,8 @@ def logistic(v):
 
 @njit
 def _swap(corners, a, b):
-    places, rises = corners
-    places[a], places[b] = places[b], places[a]
+    positions, rises = corners
+    positions[a], positions[b] = positions[b], positions[a]
     rises[a], rises[b] = rises[b], rises[a]
 
 
@@ -62,17 +63,17 @@ def _swap(corners, a, b):
 def _partition(corners, low, high, pivot):
     """Order the corners low to high into those below, at and above the pivot.
 
-    Returns where those at and those above it begin, and the sums of the rises below and at it.
+    Returns where those at and those above it start, and the sums of the rises below and at it.
     """
     below, at = 0.0, 0.0
     a, t, b = low, low, high
     while t < b:
-        if corners.places[t] < pivot:
+        if corners.positions[t] < pivot:
             below += corners.rises[t]
             _swap(corners, a, t)
             a += 1
             t += 1
-        elif corners.places[t] > pivot:
+        elif corners.positions[t] > pivot:
             b -= 1
             _swap(corners, t, b)
         else:
@@ -85,12 +86,12 @@ def _partition(corners, low, high, pivot):
 def solve(target, weight, slope, corners, n):
     """v = target - weight S(v), where S is ``slope`` before the first of the n corners.
 
-    S never descends: there is one v where the sides meet or, at a corner, pass each other. The corners
-    are left in another order.
+    S never decreases, so there is one v at which the sides are equal or, at a corner, cross. The
+    corners are reordered.
     """
     low, high = 0, n
     while low < high:
-        v = corners.places[(low + high) // 2]
+        v = corners.positions[(low + high) // 2]
         a, b, below, at = _partition(corners, low, high, v)
         if v > target - weight * (slope + below):
             high = a
@@ -115,12 +116,12 @@ def slope_at_zero(x, f, T, corner):
 def add_crossings(x, f, T, corner, corners, n):
     """Append the hinges T (x_t + u f_t - corner) that change sign for u in [0, 1]; their new number.
 
-    A corner is first kept as the terms of its quotient: few are kept, and only these need a division.
-    No branch, either: the processor could not foresee it.
+    A corner is first stored as the terms of its quotient: only the few corners that remain need a
+    division. There is no branch, because processors could not predict it.
     """
     for t in range(x.size):
         g, h = T * (corner - x[t]), T * f[t]
-        corners.places[n] = g
+        corners.positions[n] = g
         corners.rises[n] = h
         n += (g < 0.0) != (g - h < 0.0)
     return n
@@ -130,8 +131,8 @@ def add_crossings(x, f, T, corner, corners, n):
 def finish_crossings(corners, n):
     """Turn the terms of the quotients u = g / h into logits of u, and slopes into rises."""
     for c in range(n):
-        g, h = corners.places[c], corners.rises[c]
-        corners.places[c] = math.log(abs(g / (h - g)))
+        g, h = corners.positions[c], corners.rises[c]
+        corners.positions[c] = math.log(abs(g / (h - g)))
         corners.rises[c] = abs(h)
 
 
@@ -193,8 +194,8 @@ def _best_feature(x, f, ends, thresholds, hinges, target, corners):
 def fit_features(entries, scorer, hinges, targets, start, stop):
     """Minimise over the features psi_ik of the rows start to stop, one after the other, in place.
 
-    The objective in one of them is the loss times C, minus the entropy of a Bernoulli(psi_ik), minus
-    psi_ik ``targets[k]``. ``scorer`` holds psi, Lam and the thresholds.
+    The objective in one of them is the loss times C, minus the entropy of a Bernoulli(psi_ik),
+    minus psi_ik ``targets[k]``. ``scorer`` holds psi, Lam and the thresholds.
     """
     psi, Lam, thresholds = scorer.left, scorer.right, scorer.thresholds
     n_features, n_thresholds = psi.shape[1], thresholds.shape[1]
@@ -203,8 +204,8 @@ def fit_features(entries, scorer, hinges, targets, start, stop):
     scores = np.empty(longest)
     order = np.empty(longest, dtype=np.int64)
     ends = np.empty(n_thresholds, dtype=np.int64)
-    # One more: what is not kept gets written there.
-    corners = room_for_corners(n_thresholds * longest + 1)
+    # One more, to which corners are written that do not remain.
+    corners = empty_corners(n_thresholds * longest + 1)
     for i in range(start, stop):
         first, last = entries.pointers[i], entries.pointers[i + 1]
         n = last - first
@@ -227,7 +228,7 @@ def fit_thresholds(entries, scorer, hinges, prior, start, stop):
     n_thresholds = scorer.thresholds.shape[1]
     longest = longest_row(entries.pointers, start, stop)
     scores = np.empty(longest)
-    corners = room_for_corners(longest)
+    corners = empty_corners(longest)
     weight = hinges.C * prior.variance
     for i in range(start, stop):
         first, last = entries.pointers[i], entries.pointers[i + 1]
@@ -237,10 +238,10 @@ def fit_thresholds(entries, scorer, hinges, prior, start, stop):
         for r in range(n_thresholds):
             slope = 0.0
             for t in range(n):
-                # T = +1 wants the threshold above x + ell, T = -1 below x - ell.
+                # With T = +1 the threshold should be above x + ell, with T = -1 below x - ell.
                 above = entries.values[first + t] <= r + 1
                 slope -= above
-                corners.places[t] = scores[t] + (hinges.ell if above else -hinges.ell)
+                corners.positions[t] = scores[t] + (hinges.ell if above else -hinges.ell)
                 corners.rises[t] = 1.0
             scorer.thresholds[i, r] = solve(prior.rho[r], weight, slope, corners, n)
 

@@ -1,22 +1,24 @@
-"""The half-sweep with joint draws: all the coefficients of a row at once, by Cholesky.
+"""The half-sweep with joint draws: all the coefficients of a row together, by Cholesky.
 
-Row i holds values y_t in the columns of Omega_i, and y_t ~ N(c . f_t, 1/w_t), where c = ``own[i]`` are
-the row's K coefficients, f_t the factors of the column of entry t and w_t the weight of the entry. The
-prior of c is N(mu, Lam^-1), so that
+Row i holds values y_t in the columns of Omega_i, and y_t ~ N(c . f_t, 1/w_t), where c = ``own[i]``
+are the row's K coefficients, f_t the factors of the column of entry t and w_t the weight of the
+entry. The prior of c is N(mu, Lam^-1), so that
 
     c | y ~ N(P^-1 h, P^-1),    P = Lam + sum_t w_t f_t f_t^T,    h = Lam mu + sum_t w_t y_t f_t.
 
-With P = L L^T, L lower triangular, and eps ~ N(0, I), the draw is c = L^-T (L^-1 h + eps). Nothing is
-inverted: h stands below P as one more row, and the factorisation of P leaves L^-1 h in its place.
+With P = L L^T, L lower triangular, and eps ~ N(0, I), the draw is c = L^-T (L^-1 h + eps). No
+matrix is inverted: h is stored below P as one more row, and the factorisation of P replaces it by
+L^-1 h.
 
-Cost O(n_i K^2 + K^3) a row. Both parts are products of vectors, three by three, so that each number
-loaded is used three times. For the sums, a chunk of the row's columns is gathered into a tile, component
-by component, scaled by sqrt(w_t), with y as one more component. To make whole blocks of three, K is
-padded by coefficients that no entry sees, and y by zeros.
+The cost is O(n_i K^2 + K^3) a row. Both terms are products of vectors, three by three, so that each
+number loaded is used three times. For the sums, a chunk of the row's columns is gathered into a
+tile, component by component, scaled by sqrt(w_t), with y as one more component. To get full blocks
+of three, K is padded with coefficients that no entry depends on, and y with zeros.
 
-Factors in float32 make the tile's products in float32, added up in float64. If P is so near to singular
-that these digits are too few, the row is done again with a float64 tile. As in the other half-sweep,
-draws are addressed by row and component: any partition of the rows gives the same bits.
+With factors in float32 the tile's products are in float32, and are added in float64. If P is so
+close to singular that these digits do not suffice, the row is repeated with a float64 tile. As in
+the other half-sweep, draws are addressed by row and component: any partition of the rows gives the
+same bits.
 """
 
 import math
@@ -29,17 +31,19 @@ from fillrank.draws.streams import row_bits, start_stream
 from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.runtime.kernel_cache import njit
 
-# Entries gathered at a time: the tile stays in cache, and float32 sums are short.
+# Entries gathered at a time: the tile fits in the cache, and float32 sums are short.
 _CHUNK = 256
-# Spare room in a tile's rows: a power of two as their distance would crowd a few sets of the cache.
+# Padding of a tile's rows: with a power of two as their distance they would share few sets of the
+# cache.
 _SPARE = 16
-# Sums are taken over a multiple of this, with zeros: the processor's vectors have no remainder.
+# Sums are padded with zeros to a multiple of this, so that vectors have no remainder.
 _LANES = 8
-# Vectors that are multiplied by as many others in one pass: more would not fit the registers.
+# Vectors that are multiplied by as many others in one pass: more would not fit in the registers.
 _BLOCK = 3
-# Pivots of the factorisation, as shares of P's diagonal. Below the first, float32 sums are too coarse:
-# above it they were seen to err by at most 0.1% of a variance and 0.3% of a standard deviation in the
-# mean, over priors from 1e-6 to 1e3 and heavy-tailed weights. Below the second, float64 sums are noise.
+# Smallest pivots of the factorisation, as shares of P's diagonal. Below the first, float32 sums are
+# not accurate enough: above it their errors were at most 0.1% of a variance and 0.3% of a standard
+# deviation in the mean, over priors from 1e-6 to 1e3 and heavy-tailed weights. The second is for
+# float64 sums.
 _COARSE, _NOISE = 1e-2, 1e-15
 
 
@@ -50,7 +54,7 @@ class JointPrior(NamedTuple):
     precision: np.ndarray
 
 
-class _Part(NamedTuple):
+class _Subset(NamedTuple):
     """Some of the entries of a table: those of a row, or a chunk of them."""
 
     indices: np.ndarray
@@ -59,16 +63,16 @@ class _Part(NamedTuple):
 
 
 @njit
-def _part(entries, first, last):
+def _subset(entries, first, last):
     """The entries first to last."""
-    return _Part(
+    return _Subset(
         entries.indices[first:last], entries.values[first:last], entries.weights[first:last]
     )
 
 
 @njit
 def _prior_system(prior, padded):
-    """P and, below it, h, as the prior gives them: Lam and Lam mu, padded by ones on the diagonal."""
+    """P and, below it, h of the prior: Lam and Lam mu, padded with ones on the diagonal."""
     K = prior.mean.size
     system = np.zeros((padded + _BLOCK, padded + _BLOCK))
     for a in range(K):
@@ -134,7 +138,7 @@ def _add_entries(system, row, other, tile):
     """Add a row's entries to the lower triangle of P and to h, a chunk at a time."""
     padded = system.shape[0] - _BLOCK
     for first in range(0, row.indices.size, _CHUNK):
-        n = _gather(_part(row, first, first + _CHUNK), other, tile)
+        n = _gather(_subset(row, first, first + _CHUNK), other, tile)
         for a in range(0, padded, _BLOCK):
             for b in range(a, padded + 1, _BLOCK):
                 products = _block_products(tile, b, a, n)
@@ -147,28 +151,28 @@ def _add_entries(system, row, other, tile):
 def _finish_column(system, a, k, least):
     """Column k of L, with 1 / L_kk, where the columns before its block a are taken into account.
 
-    False if the pivot was below the least allowed, which it then is taken as.
+    False if the pivot was below ``least``, which then replaces it.
     """
     last = system.shape[0] - _BLOCK
     for p in range(a, k):
         multiple = system[k, p]
         for r in range(k, last + 1):
             system[r, k] -= multiple * system[r, p]
-    sound = not system[k, k] < least
-    inverse = 1.0 / math.sqrt(system[k, k] if sound else least)
+    is_accurate = not system[k, k] < least
+    inverse = 1.0 / math.sqrt(system[k, k] if is_accurate else least)
     system[k, k] = inverse
     for r in range(k + 1, last + 1):
         system[r, k] *= inverse
-    return sound
+    return is_accurate
 
 
 @njit
 def _factorise(system, smallest):
     """P and h become L, with 1 / L_kk on its diagonal, and L^-1 h.
 
-    False if a pivot was below the share ``smallest`` of P_kk; it is then taken as that share.
+    False if a pivot was below the share ``smallest`` of P_kk, which then replaces it.
     """
-    sound = True
+    is_accurate = True
     padded = system.shape[0] - _BLOCK
     for a in range(0, padded, _BLOCK):
         diagonal = (system[a, a], system[a + 1, a + 1], system[a + 2, a + 2])
@@ -178,8 +182,8 @@ def _factorise(system, smallest):
                 for q in range(_BLOCK):
                     system[b + p, a + q] -= products[p][q]
         for q in range(_BLOCK):
-            sound &= _finish_column(system, a, a + q, smallest * diagonal[q])
-    return sound
+            is_accurate &= _finish_column(system, a, a + q, smallest * diagonal[q])
+    return is_accurate
 
 
 @njit
@@ -208,12 +212,12 @@ def _square(row, coefficients, other):
 
 @njit(nogil=True, cache=True)
 def joint_rows(entries, weights, own, other, prior, address, squares, start, stop):
-    """Draw the coefficients of the rows start to stop, in place, each row's from their joint law.
+    """Draw the coefficients of the rows start to stop, in place, each row's from the joint posterior.
 
-    ``weights`` holds w_t, one for each entry; ``squares[i]`` takes sum_t w_t (y_t - c . f_t)^2 after
-    the draw.
+    ``weights`` holds w_t, one for each entry; ``squares[i]`` is set to sum_t w_t (y_t - c . f_t)^2
+    after the draw.
     """
-    K, whole = own.shape[1], _Part(entries.indices, entries.values, weights)
+    K, all_entries = own.shape[1], _Subset(entries.indices, entries.values, weights)
     prior_system = _prior_system(prior, -(-K // _BLOCK) * _BLOCK)
     system = np.empty_like(prior_system)
     tile = np.zeros((system.shape[0], _CHUNK + _SPARE), dtype=own.dtype)
@@ -222,7 +226,7 @@ def joint_rows(entries, weights, own, other, prior, address, squares, start, sto
     bits, c = np.empty(K, dtype=np.uint64), np.empty(K)
     stream = start_stream(address.key, address.sweep, address.purpose)
     for i in range(start, stop):
-        row = _part(whole, entries.pointers[i], entries.pointers[i + 1])
+        row = _subset(all_entries, entries.pointers[i], entries.pointers[i + 1])
         _copy(prior_system, system)
         _add_entries(system, row, other, tile)
         if not _factorise(system, _NOISE if is_fine else _COARSE) and not is_fine:

@@ -1,17 +1,18 @@
 """Predictions from draws of the signal: single cells, quantiles, and the best columns of every row.
 
-**The best columns** are found by a quantile over draws, without the complete matrix. Under draw t the
-signal of cell (i, j) is v_t = left[i, t] . right[j, t], and the score of the cell is the q-quantile of
-v_1, ..., v_N: with h = q (N + 1), but at most N, and c = ceil(h),
+**The best columns** are found by a quantile over draws, without the complete matrix. Under draw t
+the signal of cell (i, j) is v_t = left[i, t] . right[j, t], and the score of the cell is the
+q-quantile of v_1, ..., v_N: with h = q (N + 1), but at most N, and c = ceil(h),
 
     v_(c) - (c - h) (v_(c) - v_(c - 1)),    v_(0) = v_(1) <= ... <= v_(N).
 
-The score is at most v_(c). So a cell is excluded as soon as c of its draws are below the worst of the n
-best scores found so far in its row; most cells are excluded after c draws. With N = 1 the score is the
-signal.
+The score is at most v_(c). So a cell is excluded as soon as c of its draws are below the worst of
+the n best scores found so far in its row; most cells are excluded after c draws. With N = 1 the
+score is the signal.
 
-Of equal scores the one in the smaller column is better. Cells are compared by score and column alone, so
-the result depends neither on the order of the columns nor on how rows are distributed over threads.
+Of equal scores the one in the smaller column is better. Cells are compared by score and column
+alone, so the result depends neither on the order of the columns nor on how rows are distributed
+over threads.
 """
 
 import math
@@ -66,7 +67,7 @@ def _mixture(values, sds, x):
 def mixture_quantiles(values, sds, probability, start, out):
     """The quantile of the mixture of N(values[s, p], sds_s^2) over s, for every p.
 
-    Newton's method from ``start``, kept in a bracket: bisection where a step would leave it.
+    Newton's method from ``start`` within a bracket; bisection if a step would leave the bracket.
     """
     widest = sds.max()
     for p in range(out.size):
@@ -89,7 +90,7 @@ def mixture_quantiles(values, sds, probability, start, out):
         out[p] = x
 
 
-# Rows that take their turns on a column while its factors are in cache.
+# Rows that are processed for a column while its factors are in cache.
 _ROWS_AT_ONCE = 8
 
 
@@ -104,8 +105,8 @@ class Columns(NamedTuple):
     factors: np.ndarray
 
 
-class Place(NamedTuple):
-    """Where a quantile stands among N sorted draws: c, and how far h falls short of it."""
+class QuantilePosition(NamedTuple):
+    """The position of a quantile among N sorted draws: c, and c - h."""
 
     upper: int
     short: float
@@ -118,11 +119,11 @@ class Heaps(NamedTuple):
     columns: np.ndarray
 
 
-def place_of(quantile: float, n_draws: int) -> Place:
-    """Where the quantile, above 0, stands."""
+def quantile_position(quantile: float, n_draws: int) -> QuantilePosition:
+    """The position of a quantile above 0."""
     h = min(quantile * (n_draws + 1), float(n_draws))
     upper = math.ceil(h)
-    return Place(upper, upper - h)
+    return QuantilePosition(upper, upper - h)
 
 
 @njit
@@ -133,7 +134,7 @@ def _beats(score, column, other_score, other_column):
 
 @njit
 def _replace_worst(scores, columns, score, column):
-    """Put a cell in the place of the root, and let it sink until its children are better."""
+    """Replace the root of a heap by a cell, and move it down until its children are better."""
     k = 0
     while 2 * k + 1 < scores.size:
         child = 2 * k + 1
@@ -151,7 +152,7 @@ def _replace_worst(scores, columns, score, column):
 
 @njit(fastmath=REASSOCIATE)
 def _signal(left, right, i, c, t):
-    """left[i, t] . right[c, t]; whole arrays and places, since a slice costs more than the product."""
+    """left[i, t] . right[c, t]; by indices, because a slice costs more than the product."""
     total = left.dtype.type(0)
     for k in range(left.shape[2]):
         total += left[i, t, k] * right[c, t, k]
@@ -160,8 +161,8 @@ def _signal(left, right, i, c, t):
 
 @njit(inline="always")
 def _has_chance(left, right, i, c, upper, bar, ties_lose, values):
-    """Take the draws of a cell, until ``upper`` of them lose against the bar."""
-    for t in range(upper):  # apart from the comparisons, so that the products can overlap
+    """Compute the draws of a cell, until ``upper`` of them are below the bar."""
+    for t in range(upper):  # separate from the comparisons, so that the products can overlap
         values[t] = _signal(left, right, i, c, t)
     lost = 0
     for t in range(upper):
@@ -175,12 +176,12 @@ def _has_chance(left, right, i, c, upper, bar, ties_lose, values):
 
 
 @njit
-def _quantile(values, place):
-    """The quantile of the values, which are sorted for it."""
+def _quantile(values, position):
+    """The quantile of the values; sorts them."""
     if values.size > 1:
         values.sort()
-    v = values[place.upper - 1]
-    return v - place.short * (v - values[max(place.upper - 2, 0)])
+    v = values[position.upper - 1]
+    return v - position.short * (v - values[max(position.upper - 2, 0)])
 
 
 @njit
@@ -194,11 +195,11 @@ def _mark(left_out, row, first, marks):
 
 
 @njit(nogil=True, cache=True)
-def keep_best(left, columns, left_out, place, heaps, start, stop):
-    """Let the rows start to stop keep what is best of their heaps and of some columns.
+def update_best(left, columns, left_out, position, heaps, start, stop):
+    """Update the heaps of the rows start to stop by some columns.
 
-    ``left`` (rows, N, K) are the rows' factors. ``left_out`` has columns by their number in the order
-    in which they come.
+    ``left`` (rows, N, K) are the rows' factors. ``left_out`` has columns by their number in the
+    order in which they come.
     """
     right = columns.factors
     values = np.empty(left.shape[1])
@@ -213,7 +214,7 @@ def keep_best(left, columns, left_out, place, heaps, start, stop):
                 if marks[i - above, c]:
                     continue
                 bar, ties_lose = heaps.scores[i, 0], j > heaps.columns[i, 0]
-                if _has_chance(left, right, i, c, place.upper, bar, ties_lose, values):
-                    score = _quantile(values, place)
+                if _has_chance(left, right, i, c, position.upper, bar, ties_lose, values):
+                    score = _quantile(values, position)
                     if _beats(score, j, bar, heaps.columns[i, 0]):
                         _replace_worst(heaps.scores[i], heaps.columns[i], score, j)

@@ -1,8 +1,8 @@
-"""Products of the observed entries with factors: what the spectral methods are made of.
+"""Products of the observed entries with factors, for the spectral methods.
 
-The matrix is seen by rows (``Entries``), the factors are blocks with one line per row or column. The
-product with the transpose is the same function on the entries gathered by column; or, where the residual
-is not to be kept, comes from the same pass (``residual_products``).
+The matrix is given by rows (``Entries``), the factors are blocks with one line per row or column.
+The product with the transpose is the same function on the entries by column; or, if the residual is
+not stored, it comes from the same pass (``residual_products``).
 """
 
 from itertools import pairwise
@@ -16,16 +16,17 @@ from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 from fillrank.table.entries import Entries
 
-# Sums over rows for every column are made in shares of the rows, each with a block of its own. Their
-# number depends on the table alone, so that the bits do not depend on the threads; all shares together
-# take about as much memory as a block of the rows, and more than the largest number brings nothing.
+# Sums over rows for every column are computed in shares of the rows, each in a separate block.
+# Their number depends only on the table, so that the bits do not depend on the threads. All shares
+# together take about as much memory as a block of the rows; more than the largest number would not
+# be faster.
 _FEWEST_SHARES, _MOST_SHARES = 4, 16
-# How many entries ahead memory is asked for, and how many float32 numbers come at once.
+# How many entries ahead memory is prefetched, and the float32 numbers in a cache line.
 _AHEAD, _CACHE_LINE = 8, 16
 
 
 class Fitted(NamedTuple):
-    """Two matrices Z = left diag(scale) right^T, that differ in the scales of their factors alone.
+    """Two matrices Z = left diag(scale) right^T that differ only in the scales of their factors.
 
     ``left`` (m, K) and ``right`` (n, K) have one line per row and per column, ``scales`` is (2, K).
     """
@@ -57,8 +58,8 @@ def _product_rows(entries, block, out, start, stop):
 
 
 @njit
-def _ask_ahead(indices, t, block):
-    """Have the line of ``block`` fetched that a later entry looks up: no processor can guess it.
+def _prefetch_line(indices, t, block):
+    """Prefetch the line of ``block`` that a later entry needs, which processors cannot predict.
 
     With the block as the first argument numba would count references to it for every entry, which
     takes longer than the sums.
@@ -74,7 +75,7 @@ def _row_residual(indices, values, first, second, other, out):
     """The residual of a row under the first of two fits, and the sums of its squares under both."""
     first_square = second_square = 0.0
     for t in range(indices.size):
-        _ask_ahead(indices, t, other)
+        _prefetch_line(indices, t, other)
         j = indices[t]
         e = f = values[t]
         for k in range(first.size):
@@ -90,7 +91,7 @@ def _row_residual(indices, values, first, second, other, out):
 def _add_lines(indices, weights, block, out):
     """out += sum_t weights_t block[indices_t]."""
     for t in range(indices.size):
-        _ask_ahead(indices, t, block)
+        _prefetch_line(indices, t, block)
         j, x = indices[t], weights[t]
         for k in range(out.size):
             out[k] += x * block[j, k]
@@ -100,7 +101,7 @@ def _add_lines(indices, weights, block, out):
 def _add_to_lines(indices, weights, line, out):
     """out[indices_t] += weights_t line."""
     for t in range(indices.size):
-        _ask_ahead(indices, t, out)
+        _prefetch_line(indices, t, out)
         j, x = indices[t], weights[t]
         for k in range(line.size):
             out[j, k] += x * line[k]
@@ -108,7 +109,7 @@ def _add_to_lines(indices, weights, line, out):
 
 @njit(nogil=True, cache=True)
 def _residual_products_rows(entries, fitted, block, out, back, squares, rows):
-    """What ``residual_products`` does, for a range of rows; ``back`` takes its part of E^T out."""
+    """``residual_products`` for a range of rows; adds their share of E^T out to ``back``."""
     first, second = np.empty_like(fitted.scales[0]), np.empty_like(fitted.scales[1])
     e = np.empty(longest_row(entries.pointers, *rows), dtype=out.dtype)
     for i in range(*rows):
@@ -153,7 +154,7 @@ def product(entries: Entries, block: np.ndarray, workers: Workers) -> np.ndarray
 
 
 def share_bounds(pointers: np.ndarray, n_columns: int) -> np.ndarray:
-    """The rows at which the shares of a table begin, and the number of rows."""
+    """The rows at which the shares of a table start, and the number of rows."""
     m = pointers.size - 1
     n_shares = min(max(m // n_columns, _FEWEST_SHARES), _MOST_SHARES)
     shares = np.linspace(0, pointers[-1], n_shares + 1)
@@ -165,7 +166,7 @@ def share_bounds(pointers: np.ndarray, n_columns: int) -> np.ndarray:
 def add_products(
     entries: Entries, fitted: Fitted, block: np.ndarray, out: np.ndarray, back: np.ndarray
 ) -> np.ndarray:
-    """What `residual_products` does, for rows that belong to one share.
+    """`residual_products` for rows that belong to one share.
 
     E B is added to ``out``, and E^T times the result to ``back``.
 
@@ -184,9 +185,9 @@ def residual_products(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Add E B to ``out``; return E^T times the result, and the squares of both residuals by row.
 
-    E = P_Omega(X - Z) for the first of the two fits, and B has one line per column of X. One pass over
-    the entries, a row at a time: the residual lives as long as its row. With more rows than columns,
-    all that is looked up by column is small enough for a cache.
+    E = P_Omega(X - Z) for the first of the two fits, and B has one line per column of X. One pass
+    over the entries, a row at a time: the residual exists only while its row is processed. With
+    more rows than columns, what is read by column fits in a cache.
     """
     bounds = share_bounds(entries.pointers, block.shape[0])
     back = np.zeros((bounds.size - 1, *block.shape), dtype=block.dtype)

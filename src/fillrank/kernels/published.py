@@ -1,8 +1,9 @@
 """The loops of the published sampler: truncated normal draws, one thread, the paper's letters.
 
-Entries of u_k share the ball's radius, so a row can move only within what the other rows leave over:
-the rows are drawn one after another. Residuals make a sweep O(N r) where the printed sums take
-O(N r^2); the order of the draws (row by row, within a row component by component) is free to choose.
+All entries of u_k together are limited by the ball's radius, so the interval of a row depends on
+the other rows: the rows are drawn one after another. With residuals a sweep takes O(N r); the sums
+as printed take O(N r^2). The order of the draws is arbitrary: row by row, and component by
+component within a row.
 """
 
 import math
@@ -20,7 +21,7 @@ from fillrank.kernels.tiles import (
 )
 from fillrank.runtime.kernel_cache import njit
 
-# A likelihood flatter than this over the whole interval is taken as no likelihood at all.
+# A likelihood that varies less than this over the interval is treated as constant.
 _FLAT = 1e-12
 
 
@@ -97,7 +98,7 @@ def published_scales(entries, left, right, d, gamma, noise_variance, address, re
     for k in range(d.size):
         A, g = _component_sums(entries, left, right, residual, k)
         seek(stream, 0, k)
-        if A == 0.0:  # the limit of the law below
+        if A == 0.0:  # the limit of the distribution below
             new = -math.log(uniform(stream)) / gamma[k]
         else:
             mean = (g + d[k] * A - noise_variance * gamma[k]) / A

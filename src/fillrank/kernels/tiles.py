@@ -1,11 +1,12 @@
-"""A row's factors in cache, plainly: for kernels whose draws cost more than their sums."""
+"""Simple loops over the factors of a row: for kernels whose draws cost more than their sums."""
 
 from fillrank.runtime.kernel_cache import njit
 
-# Sums may be taken in any order, so that they can be vectorised; NaN and infinity keep their meaning.
-# A function with such sums that kernels call must have ``forceinline``. Otherwise it is optimised once
-# by itself and once more as a part of its caller, with sums in another order; the process that compiles
-# takes the first, a process that loads the kernel from the cache the second, and bits differ.
+# Allows sums in any order, so that they can be vectorised; NaN and infinity are handled correctly.
+# A function with such sums that kernels call must have ``forceinline``. Otherwise it is optimised
+# once on its own and once inlined in its caller, with different orders of summation. The process
+# that compiles would use the first, a process that loads the kernel from the cache the second, and
+# bits would differ.
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 
 

@@ -26,8 +26,8 @@ factors of an entry are :math:`e^{-(w/2) (y - x)^2}`, up to a constant, with
 .. math:: w = c^2 \sum_r 1/\lambda_r, \qquad
           w y = - c \sum_r T_r - c^2 \sum_r (\ell T_r - \theta_r) / \lambda_r .
 
-A row's lambda, its thresholds and then w and y are drawn in that order: so w and y belong to the new
-thresholds, and hold until lambda or the thresholds are drawn again.
+For each row, lambda, then the thresholds, then w and y are computed in that order. So w and y
+belong to the new thresholds, and are valid until lambda or the thresholds are drawn again.
 """
 
 import math
@@ -54,7 +54,7 @@ class Hinge(NamedTuple):
 
 
 class Working(NamedTuple):
-    """What the levels say about the scores: a weight w and a working response y per entry."""
+    """The levels as Gaussian observations of the scores: a weight w and a response y per entry."""
 
     weights: np.ndarray
     responses: np.ndarray

@@ -11,17 +11,23 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fillrank.kernels.ordinal import Scorer
-from fillrank.kernels.predictions import Columns, Heaps, Place, keep_best, place_of
+from fillrank.kernels.predictions import (
+    Columns,
+    Heaps,
+    QuantilePosition,
+    quantile_position,
+    update_best,
+)
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
 
 # Numbers in the factors of the rows, or of the columns, that are worked on at once.
 _AT_ONCE = 2**22
-# In a heap, the column of a place that is not taken: worse than any.
+# In a heap, the column of a position that is not taken: worse than any.
 _NONE = np.iinfo(np.int64).max
 # The only one of a single draw.
-_SINGLE = Place(1, 0.0)
+_SINGLE = QuantilePosition(1, 0.0)
 
 
 By = Literal["mean", "cautious", "curious"]
@@ -106,10 +112,10 @@ def best_by_quantile(draws: list[Draw], mean: Draw, query: TopQuery, workers: Wo
     below 1. A low quantile is fast: half the draws are needed for the median of a cell, nearly all
     for a high quantile.
     """
-    place = place_of(query.quantile, len(draws))
+    position = quantile_position(query.quantile, len(draws))
     # Columns that are good for most rows come first: the sooner a row has n good ones, the less work.
     order = np.argsort(-(mean.right @ mean.left[query.rows].sum(axis=0)), kind="stable")
-    return _best(query, _stacked(draws), place, order, workers)
+    return _best(query, _stacked(draws), position, order, workers)
 
 
 def best_by_draw(draws: list[Draw], query: TopQuery, workers: Workers) -> Top:
@@ -155,7 +161,11 @@ def _stacked(draws: list[Draw]) -> _Factors:
 
 
 def _best(
-    query: TopQuery, factors: _Factors, place: Place, order: np.ndarray, workers: Workers
+    query: TopQuery,
+    factors: _Factors,
+    position: QuantilePosition,
+    order: np.ndarray,
+    workers: Workers,
 ) -> Top:
     """The result in standard units. It does not depend on the order in which columns are visited."""
     number = np.empty_like(order)
@@ -173,15 +183,17 @@ def _best(
         for c in range(0, order.size, at_once):
             positions = order[c : c + at_once]
             columns = Columns(c, positions, factors.right(positions))
-            _keep_best(rows, columns, place, workers)
+            _update_best(rows, columns, position, workers)
     return _sorted(heaps)
 
 
-def _keep_best(rows: _Rows, columns: Columns, place: Place, workers: Workers) -> None:
+def _update_best(
+    rows: _Rows, columns: Columns, position: QuantilePosition, workers: Workers
+) -> None:
     """One block of rows meets one block of columns, on all threads."""
 
     def work(start: int, stop: int) -> None:
-        keep_best(rows.left, columns, rows.left_out, place, rows.heaps, start, stop)
+        update_best(rows.left, columns, rows.left_out, position, rows.heaps, start, stop)
 
     workers.for_rows(work, columns.factors.size * np.arange(len(rows.left) + 1))
 

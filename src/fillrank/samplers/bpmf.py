@@ -8,14 +8,15 @@ r"""BPMF: Bayesian probabilistic matrix factorisation (Salakhutdinov and Mnih, I
     \quad \text{for each side} \\
     \alpha &\sim \text{Gamma}(a_0, \text{rate } b_0), \quad \text{or fixed}
 
-in standard units. One sweep draws (mu_U, Lambda_U), the rows U, (mu_V, Lambda_V), the columns V, and
-alpha. The printed posterior of (mu, Lambda) has an uncentred scatter matrix; it has to be centred.
+in standard units. One sweep draws (mu_U, Lambda_U), the rows U, (mu_V, Lambda_V), the columns V,
+and alpha. The printed posterior of (mu, Lambda) has an uncentred scatter matrix; it has to be
+centred.
 
 Rows can be drawn in two ways, both exact. *Jointly*: each from its Gaussian, by a Cholesky
-decomposition, O(n_i D^2 + D^3). *Entry by entry*, O(n_i D), with the kernel of GASR: in a basis in which
-Lambda and the average Gram matrix of the other side are both diagonal, so that the entries of a row
-are nearly independent, and drawing them one by one loses next to nothing. The basis depends only on
-what a half-sweep conditions on. A table without holes has its rows drawn jointly in any case: they
+decomposition, O(n_i D^2 + D^3). *Entry by entry*, O(n_i D), with the kernel of GASR: in a basis in
+which Lambda and the average Gram matrix of the other side are both diagonal, so that the entries of
+a row are nearly independent, and drawing them one by one mixes almost as well. The basis depends
+only on what a half-sweep conditions on. In a complete table rows are always drawn jointly: they
 share one Cholesky decomposition.
 """
 
@@ -32,7 +33,7 @@ from fillrank.draws.normal import normal
 from fillrank.draws.streams import Address, seek, start_stream
 from fillrank.draws.wishart import wishart_root
 from fillrank.kernels.dense_rows import Dense
-from fillrank.kernels.factors import gram, singular_values, sums_about, turned
+from fillrank.kernels.factors import gram, multiplied, singular_values, sums_about
 from fillrank.kernels.gaussian_rows import Prior
 from fillrank.kernels.joint_rows import JointPrior
 from fillrank.runtime.kernel_cache import njit
@@ -50,12 +51,12 @@ from fillrank.samplers.model import (
 )
 from fillrank.table.entries import Entries
 
-# Small random factors. Beside a guess, those that it lacks start smaller yet.
+# Standard deviations of random factors at the start, and of those that a guess lacks.
 _FIRST_SD, _SPARE_SD = 0.1, 0.01
 
 
-class Law(NamedTuple):
-    """N(mean, Lambda^-1) with Lambda = T T^T: where the vectors of one side come from."""
+class FactorPrior(NamedTuple):
+    """N(mean, Lambda^-1) with Lambda = T T^T: the prior of the vectors of one side."""
 
     mean: np.ndarray
     T: np.ndarray
@@ -64,8 +65,8 @@ class Law(NamedTuple):
 class Hyperprior(NamedTuple):
     """beta_0, nu_0 and w_0 of both sides, W_0 = I/w_0; a_0 and b_0 of alpha, or None if it is fixed.
 
-    A factor that the data do not need shrinks until its vectors' variance is about w_0 over their
-    number: the smaller w_0, the closer to nothing.
+    A factor that the data do not need shrinks until the variance of its vectors is about w_0 over
+    their number: the smaller w_0, the closer to zero.
     """
 
     beta: float
@@ -79,20 +80,20 @@ class State(NamedTuple):
 
     left: np.ndarray
     right: np.ndarray
-    row_law: Law
-    column_law: Law
+    row_law: FactorPrior
+    column_law: FactorPrior
     noise_variance: float
     sweep: int
 
 
 class Info(NamedTuple):
-    """What an observer wants to know of a sweep: the sum of squared residuals."""
+    """Statistics of a sweep: the sum of squared residuals."""
 
     residual_square: float
 
 
 class Context(NamedTuple):
-    """What stays the same from sweep to sweep; ``joint`` says how rows are drawn."""
+    """What does not change from sweep to sweep; with ``joint``, rows are drawn jointly."""
 
     hyperprior: Hyperprior
     joint: bool
@@ -113,7 +114,7 @@ def init(
 
 
 def init_at(guess: Start, dtype: np.dtype, rng: np.random.Generator) -> State:
-    """The state that begins at a guess of the signal without effects."""
+    """The first state, at a guess of the signal without effects."""
     r, q = guess.max_rank, guess.s.size
 
     def factors(vectors: np.ndarray) -> np.ndarray:
@@ -125,12 +126,12 @@ def init_at(guess: Start, dtype: np.dtype, rng: np.random.Generator) -> State:
 
 def _state(left: np.ndarray, right: np.ndarray, noise_variance: float) -> State:
     rank = left.shape[1]
-    law = Law(np.zeros(rank), np.eye(rank))
-    return State(left, right, law, law, noise_variance, 0)
+    prior = FactorPrior(np.zeros(rank), np.eye(rank))
+    return State(left, right, prior, prior, noise_variance, 0)
 
 
 @njit(cache=True)
-def _standard_law(address: Address, rank: int, degrees: float) -> tuple[np.ndarray, np.ndarray]:
+def _standard_draws(address: Address, rank: int, degrees: float) -> tuple[np.ndarray, np.ndarray]:
     """(A, z): a root of a Wishart(I, degrees) draw, and standard normals."""
     stream = start_stream(address.key, address.sweep, address.purpose)
     A = wishart_root(stream, rank, degrees)
@@ -141,7 +142,9 @@ def _standard_law(address: Address, rank: int, degrees: float) -> tuple[np.ndarr
     return A, z
 
 
-def draw_law(vectors: np.ndarray, prior: Hyperprior, address: Address, workers: Workers) -> Law:
+def draw_factor_prior(
+    vectors: np.ndarray, prior: Hyperprior, address: Address, workers: Workers
+) -> FactorPrior:
     """(mu, Lambda) given the n vectors of a side, with mean ubar and centred scatter S.
 
     Lambda ~ Wishart(W, nu_0 + n) with W^-1 = w_0 I + S + n beta_0/(n + beta_0) ubar ubar^T;
@@ -154,10 +157,10 @@ def draw_law(vectors: np.ndarray, prior: Hyperprior, address: Address, workers: 
     inverse = scatter + n * prior.beta / weight * np.outer(ubar, ubar)
     inverse[np.diag_indices(rank)] += prior.inverse_scale
     C = np.linalg.cholesky(inverse)
-    A, z = _standard_law(address, rank, prior.degrees + n)
+    A, z = _standard_draws(address, rank, prior.degrees + n)
     T = solve_triangular(C, A, trans="T", lower=True)  # W = C^-T C^-1
     mean = n / weight * ubar + np.linalg.solve(T.T, z) / math.sqrt(weight)
-    return Law(mean, T)
+    return FactorPrior(mean, T)
 
 
 @njit(cache=True)
@@ -166,12 +169,12 @@ def _draw_precision(address: Address, shape: float, rate: float) -> float:
 
 
 class Half(NamedTuple):
-    """One side of the table, as a half-sweep sees it."""
+    """One side of the table in a half-sweep."""
 
     values: Entries | Dense
     own: np.ndarray
     other: np.ndarray
-    law: Law
+    law: FactorPrior
     other_counts: np.ndarray
 
 
@@ -202,25 +205,27 @@ def _draw_entries(
 ) -> tuple[np.ndarray, float]:
     values, own, other, law, _ = half
     B, inverse = common_basis(half, workers)
-    drawn, factors = turned(own, inverse.T, workers), turned(other, B, workers)
+    drawn, factors = multiplied(own, inverse.T, workers), multiplied(other, B, workers)
     rank = own.shape[1]
     prior = Prior(np.arange(rank), inverse @ law.mean, np.ones(rank))
     square = draw_rows(values, drawn, factors, prior, noise_variance, address, workers)
-    return turned(drawn, B.T, workers), square
+    return multiplied(drawn, B.T, workers), square
 
 
 def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[State, Info]:
-    """One sweep: the rows' law, the rows, the columns' law, the columns, alpha."""
+    """One sweep: the prior of the rows, the rows, the prior of the columns, the columns, alpha."""
     prior, joint, key, workers = context
     t, noise = state.sweep, state.noise_variance
     draw_side = _draw_jointly if joint or data.is_complete else _draw_entries
     row_counts, column_counts = data.counts
 
-    row_law = draw_law(state.left, prior, Address(key, t, streams.ROW_HYPER), workers)
+    row_law = draw_factor_prior(state.left, prior, Address(key, t, streams.ROW_HYPER), workers)
     half = Half(data.rows, state.left, state.right, row_law, column_counts)
     left, _ = draw_side(half, noise, Address(key, t, streams.ROWS), workers)
 
-    column_law = draw_law(state.right, prior, Address(key, t, streams.COLUMN_HYPER), workers)
+    column_law = draw_factor_prior(
+        state.right, prior, Address(key, t, streams.COLUMN_HYPER), workers
+    )
     half = Half(data.columns, state.right, left, column_law, row_counts)
     right, square = draw_side(half, noise, Address(key, t, streams.COLUMNS), workers)
 

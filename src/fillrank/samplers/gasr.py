@@ -14,12 +14,12 @@ regularization", AAAI 2016), with two optional additions, effects and centres:
     \sqrt{d_k} \mu_k, \; \sqrt{d_k} \nu_k &\sim \text{flat}
 
 with S = 2 standard deviations of the data. The noise level sigma is estimated by Monte Carlo EM
-(`monte_carlo_em`). In small tables, where it is not well known, it is sampled after the burn-in, with
-sigma ~ half-Cauchy(0, S).
+(`monte_carlo_em`). In small tables, where it is not well known, it is sampled after the burn-in,
+with sigma ~ half-Cauchy(0, S).
 
 The centres are flat on the scale that both sides share. If mu_k and nu_k themselves were flat, the
-posterior would be improper at d_k = 0, and unused components would drift there. So (d, mu, nu) has a
-factor d from the centres.
+posterior would be improper at d_k = 0, and unused components would drift there. So (d, mu, nu) has
+a factor d from the centres.
 
 **The ball disappears.** Fix v_k, nu_k and gamma_k and drop k. With z = d u the prior of (d, z) is
 proportional to :math:`e^{-\gamma d} d^{-m} 1[d \ge \|z\|]`. A centre M = d mu does not change this:
@@ -29,8 +29,8 @@ R = ||z||^2,
 .. math:: f(R) = \int_{\sqrt R}^\infty e^{-\gamma t} t^{-m} dt, \qquad
           -f'(R) = \tfrac12 e^{-\gamma\sqrt R} R^{-(m+1)/2},
 
-which is completely monotone, so by Bernstein's theorem a mixture of :math:`e^{-\tau R}`: given tau, the
-entries of z are independent N(0, 1/(2 tau)). Given R, tau = s + g with
+which is completely monotone, so by Bernstein's theorem a mixture of :math:`e^{-\tau R}`: given tau,
+the entries of z are independent N(0, 1/(2 tau)). Given R, tau = s + g with
 
 .. math:: p(s, g \mid R) \propto (s+g)^{-1} \; s^{-3/2} e^{-\gamma^2/(4s) - sR} \; g^{(m-1)/2} e^{-gR}
 
@@ -41,7 +41,8 @@ while columns are drawn; a half-sweep is the same function for both sides.
 **One sweep**
 
 1. Draw gamma_k given d_k (:func:`draw_rates`).
-2. Draw the rows (:func:`_half_sweep`), with A_k = d_k (u_k + mu_k), M_k = d_k mu_k, z_k = A_k - M_k:
+2. Draw the rows (:func:`_half_sweep`), with A_k = d_k (u_k + mu_k), M_k = d_k mu_k, z_k = A_k -
+M_k:
 
    a. tau_k given R_k = ||z_k||^2;
    b. M_k given A_k and tau_k, if there are centres;
@@ -91,8 +92,8 @@ from fillrank.table.entries import Entries
 
 # Initial values of a and b, in units of the data's standard deviation.
 _FIRST_A, _FIRST_B = 1.0, 1.0
-# Bounds of a and, in units of the data's standard deviation, of b. Beyond them the likelihood is flat
-# (many equal d: a, b -> inf, an exponential prior) or unbounded (many d = 0: b -> 0).
+# Bounds of a and, in units of the data's standard deviation, of b. Beyond them the likelihood is
+# flat (many equal d: a, b -> inf, an exponential prior) or unbounded (many d = 0: b -> 0).
 A_BOUNDS = (1e-2, 1e3)
 B_BOUNDS = (1e-6, 1e6)
 # How far draws go beyond their means after the burn-in: predictions then have about twice as many
@@ -102,8 +103,9 @@ RELAXATION = -0.5
 # Factors start a little inside their balls, and spare components at this share of the noise.
 _FIRST_NORM = 0.95
 _SPARE_SCALE = 1e-2
-# The scale S of the priors of the effects' means and of all standard deviations, in units of the data's
-# standard deviation. In a table of few entries that unit itself is uncertain, so S is above 1.
+# The scale S of the priors of the effects' means and of all standard deviations, in units of the
+# data's standard deviation. In a table of few entries that unit itself is uncertain, so S is above
+# 1.
 _PRIOR_SCALE = 2.0
 # Lower bound of squared norms, so that a component at zero can grow again.
 _SMALLEST_SQUARE = 1e-30
@@ -432,8 +434,9 @@ def draw(state: State) -> Draw:
 def spectrum(drawn: Draw, options: Options) -> np.ndarray:
     """The singular values of Z without what the effects could explain.
 
-    The model cannot distinguish Z + alpha 1^T + 1 beta^T from a Z that includes a part of the effects.
-    The component of Z that is orthogonal to the all-ones directions does not depend on that split.
+    The model cannot distinguish Z + alpha 1^T + 1 beta^T from a Z that includes a part of the
+    effects. The component of Z that is orthogonal to the all-ones directions does not depend on
+    that split.
     """
     left, right = drawn.left[:, :-2], drawn.right[:, :-2]
     return singular_values(
@@ -454,8 +457,8 @@ def history(state: State, info: Info, n_entries: int) -> dict[str, float]:
     }
 
 
-# Smallest variance of effects in a valid state. Rounding may take a factor out of the unit ball by the
-# first of these, and by the second times the size of its centre.
+# Smallest variance of effects in a valid state. Rounding may take a factor out of the unit ball by
+# the first of these, and by the second times the size of its centre.
 _SMALLEST_VARIANCE = 1e-20
 _BEYOND, _ROUNDING = 1e-2, 1e-6
 
@@ -463,8 +466,9 @@ _BEYOND, _ROUNDING = 1e-2, 1e-6
 def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
     """Whether a chain can continue from a state that was read from a file.
 
-    All numbers are known to be finite. The state must satisfy the constraints of the model; the other
-    bounds are far beyond what occurs in standard units, and within them rejection samplers end soon.
+    All numbers are known to be finite. The state must satisfy the constraints of the model; the
+    other bounds are far beyond what occurs in standard units, and within them rejection samplers
+    end soon.
     """
     r = state.d.size
     own, other = largest_entries(state.left), largest_entries(state.right)

@@ -4,8 +4,8 @@
     d_k     ~ N(-B/A, sigma^2/A) on [0, inf)
     u_ki    ~ N(-D/C, sigma^2/C) on [-rho, rho], and v_kj likewise
 
-with A, B, C, D and rho as in ``fillrank.kernels.published``. The same posterior as ``samplers.gasr``
-without effects and centres, and the reference that it is checked against.
+with A, B, C, D and rho as in ``fillrank.kernels.published``. This is the posterior of
+``samplers.gasr`` without effects and centres, and the reference to check it against.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ from fillrank.kernels.published import ball_rows, published_scales
 from fillrank.samplers.gasr import B_BOUNDS, Context, Info, State, draw_rates, init, signal_factors
 from fillrank.samplers.model import SMALLEST_NOISE, Data, Effect, Start
 
-# The paper does not say where a, b and sigma^2 begin. The authors' own program does
-# (github.com/yang-song/GASR, 2015): at these values, in the data's own units.
+# The paper does not give the initial values of a, b and sigma^2. These are those of the authors'
+# program (github.com/yang-song/GASR, 2015), in the units of the data.
 _FIRST_NOISE = 1.0
 _FIRST_A, _FIRST_B = 100.0, 100.0
 _FIRST_NORM = 0.9
@@ -33,8 +33,8 @@ def published_start(
     ----------
     data : Data
     scale : float
-        The unit of ``data``, in the data's own units: the start is defined in those. For values
-        that are extremely small or large it is held within the bounds of the estimates.
+        The unit of ``data``, in the units of the table, in which the start is defined. For
+        extremely small or large values the start is limited to the bounds of the estimates.
     max_rank : int
     dtype : numpy.dtype
     rng : numpy.random.Generator

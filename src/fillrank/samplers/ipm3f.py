@@ -13,9 +13,9 @@ The pseudo-posterior of binary row features Z, their weights V and the rows' thr
     Z &\sim \text{IBP}(\alpha), \qquad
     V_{jk} \sim N(0, \sigma^2), \qquad \theta_{ir} \sim N(\rho_r, s^2)
 
-with T^r = +1 if r >= y, else -1, and rho_r = 3 ell (r - L/2): a score halfway between two thresholds
-keeps more than the margin ell from both. The buffet has at most ``max_features`` features: its law is
-the IBP's given that. (The pseudo-likelihood is not normalised over y.)
+with T^r = +1 if r >= y, else -1, and rho_r = 3 ell (r - L/2): a score halfway between two
+thresholds is further than the margin ell from both. There are at most ``max_features`` features:
+the prior is the IBP conditional on that. (The pseudo-likelihood is not normalised over y.)
 
 A sweep draws, each given the newest of all others: lambda of the hinge's scale mixture and the
 thresholds, row by row (:mod:`fillrank.noise.hinge`), after which the entries are Gaussian; Z,
@@ -47,9 +47,9 @@ from fillrank.table.entries import Entries
 class Hyper(NamedTuple):
     """The constants of the model.
 
-    C and ell are the weight and the margin of the hinge; alpha is the expected number of features of
-    a row, sigma the sd of V, ``threshold_sd`` that of a threshold about its prior mean. No more than
-    ``max_features`` features exist at a time, by the prior.
+    C and ell are the weight and the margin of the hinge; alpha is the expected number of features
+    of a row, sigma the sd of V, ``threshold_sd`` that of a threshold about its prior mean. No more
+    than ``max_features`` features exist at a time, by the prior.
     """
 
     C: float
@@ -67,7 +67,7 @@ class Hyper(NamedTuple):
 
 
 class OrdinalData(NamedTuple):
-    """Numbers of levels from both sides; the t-th entry by row stands at to_columns[t] by column."""
+    """Numbers of levels from both sides; entry t by row is entry to_columns[t] by column."""
 
     rows: Entries
     columns: Entries
@@ -102,14 +102,14 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What an observer wants to know of a sweep: the all-threshold hinge loss (without C), and K."""
+    """Statistics of a sweep: the all-threshold hinge loss (without C), and K."""
 
     loss: float
     n_features: int
 
 
 class Context(NamedTuple):
-    """What stays the same from sweep to sweep."""
+    """What does not change from sweep to sweep."""
 
     hyper: Hyper
     key: np.uint64
@@ -125,7 +125,7 @@ class NewRows(NamedTuple):
 
 
 def ordinal_data(data: Data) -> OrdinalData:
-    """The entries with the permutation that takes what belongs to them from rows to columns."""
+    """The entries with the permutation from their order by row to that by column."""
     # Both sides are ordered lexically, so a stable sort by column gives the columns' order.
     by_column = np.argsort(data.rows.indices, kind="stable")
     to_columns = np.empty_like(by_column)
@@ -134,7 +134,7 @@ def ordinal_data(data: Data) -> OrdinalData:
 
 
 def init(data: OrdinalData, hyper: Hyper, n_features: int, rng: np.random.Generator) -> State:
-    """A state to begin with: fair coins in Z, V from its prior, thresholds at their prior means."""
+    """The first state: fair coins in Z, V from its prior, thresholds at their prior means."""
     m, n = data.shape
     Z = rng.integers(0, 2, (m, min(n_features, hyper.max_features))).astype(np.float64)
     Z = np.ascontiguousarray(Z[:, Z.any(axis=0)])
@@ -145,7 +145,7 @@ def init(data: OrdinalData, hyper: Hyper, n_features: int, rng: np.random.Genera
 def _draw_thresholds(
     entries: Entries, scorer: Scorer, sweep: int, context: Context
 ) -> tuple[np.ndarray, Working]:
-    """New thresholds of all rows, and what the levels then say about the scores."""
+    """New thresholds of all rows, and the working responses of the levels."""
     hyper = context.hyper
     hinge = Hinge(hyper.C, hyper.ell, hyper.threshold_mean, hyper.threshold_sd)
     scorer = scorer._replace(thresholds=scorer.thresholds.copy())
@@ -159,7 +159,7 @@ def _draw_thresholds(
 
 
 def _widened(factor: np.ndarray, width: int) -> np.ndarray:
-    """A copy with columns of zeros to spare."""
+    """A copy with additional columns of zeros."""
     wide = np.zeros((factor.shape[0], width))
     wide[:, : factor.shape[1]] = factor
     return wide
@@ -168,7 +168,7 @@ def _widened(factor: np.ndarray, width: int) -> np.ndarray:
 def _draw_features(
     state: State, entries: Entries, working: Working, context: Context
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Z and V with the features that live after all rows have been drawn."""
+    """Z and V with the features that some row has after all rows have been drawn."""
     hyper = context.hyper
     Z, V = (_widened(factor, hyper.max_features) for factor in (state.Z, state.V))
     features = Features(Z, V, Z.sum(axis=0).astype(np.int64))
@@ -222,7 +222,7 @@ def sweep(state: State, data: OrdinalData, context: Context) -> tuple[State, Inf
 
 
 def draw(state: State) -> Scorer:
-    """What is kept of a state."""
+    """What is stored of a state."""
     return Scorer(state.Z, state.V, state.thresholds)
 
 
@@ -237,16 +237,16 @@ def history(_state: State, info: Info, n_entries: int) -> dict[str, float]:
 
 
 def init_rows(n_rows: int, state: State, hyper: Hyper) -> NewRows:
-    """New rows to begin with: no features, thresholds at their prior means."""
+    """The first state of new rows: no features, thresholds at their prior means."""
     thresholds = np.tile(hyper.threshold_mean, (n_rows, 1))
     return NewRows(np.zeros((n_rows, state.Z.shape[1])), thresholds, sweep=0)
 
 
 def sweep_rows(new: NewRows, entries: Entries, state: State, context: Context) -> NewRows:
-    """One sweep over rows that were not there at fit, given the features of a state.
+    """One sweep over rows that were not fitted, given the features of a state.
 
-    Each new row is drawn as the only one that joins the state's rows, and brings no features of its
-    own. ``context.key`` should not be the key of the chain that drew the state.
+    Each new row is drawn as the only one added to the state's rows, and adds no features.
+    ``context.key`` should differ from the key of the chain that drew the state.
     """
     scorer = Scorer(new.Z, state.V, new.thresholds)
     thresholds, working = _draw_thresholds(entries, scorer, new.sweep, context)

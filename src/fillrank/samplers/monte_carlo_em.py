@@ -8,7 +8,7 @@ With <.> the mean over the last draws, the M step maximises
 So sigma^2 = <RSS>/N, b = a / gbar with gbar the mean of <gamma_k>, and a solves
 log a - psi(a) = s, where s = log gbar - mean <log gamma_k> >= 0.
 
-The expectations of gamma are taken given d, which is exact and less noisy than the drawn gamma:
+The expectations of gamma are given d, which is exact and has less noise than the draws of gamma:
 E[gamma | d] = (a + 1)/(b + d), E[log gamma | d] = psi(a + 1) - log(b + d).
 """
 
