@@ -1,4 +1,4 @@
-"""Gamma draws against scipy's law, over shapes from 0.01 to 10^6 and rates from 10^-12 to 10^12."""
+"""Gamma draws against scipy's distribution: shapes from 0.01 to 10^6, rates from 10^-12 to 10^12."""
 
 import math
 
@@ -15,7 +15,7 @@ RATES = [1e-12, 0.3, 1e12]
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("rate", RATES)
-def test_law(shape, rate):
+def test_distribution(shape, rate):
     draws = sample(fill_gamma, shape, rate)
     assert np.all(np.isfinite(draws))
     assert draws.min() >= SMALLEST

@@ -1,4 +1,4 @@
-"""Inverse Gaussian draws against scipy's law, for mean / shape from 10^-10 to 10^12."""
+"""Inverse Gaussian draws against scipy's distribution, for mean / shape from 10^-10 to 10^12."""
 
 import math
 
@@ -12,22 +12,22 @@ from helpers.draw_many import ALARM, binomial, fill_inverse_gaussian, ks, new_st
 
 @pytest.mark.parametrize("ratio", [1e-10, 1e-4, 0.1, 1.0, 10.0, 1e3, 1e6, 1e12])
 @pytest.mark.parametrize("shape", [1e-8, 1.0, 1e8])
-def test_law(ratio, shape):
+def test_distribution(ratio, shape):
     draws = sample(fill_inverse_gaussian, ratio * shape, shape)
     assert np.all(np.isfinite(draws))
     assert draws.min() > 0.0
     assert ks(draws, stats.invgauss(mu=ratio, scale=shape).cdf) > ALARM
 
 
-def test_concentrated_law_is_nearly_normal():
+def test_concentrated_distribution_is_nearly_normal():
     # The skewness is 3 sqrt(mean / shape) = 3e-5, far below what so many draws can show.
     draws = sample(fill_inverse_gaussian, 1.0, 1e10)
     assert ks((draws - 1.0) * 1e5, special.ndtr) > ALARM
 
 
 @pytest.mark.parametrize("mean", [1e12, 1e200, math.inf])
-def test_law_without_a_mean(mean):
-    # Levy's law; at mean = 10^12 the two differ by 10^-6.
+def test_distribution_without_a_mean(mean):
+    # Levy's distribution; at mean = 10^12 the two differ by 10^-6.
     draws = sample(fill_inverse_gaussian, mean, 1.0)
     assert ks(draws, stats.levy.cdf) > ALARM
 

@@ -43,7 +43,7 @@ def test_all_layers_are_visited_equally_often():
     assert chi2(np.bincount(layers, minlength=256), np.full(256, 1 / 256)) > ALARM
 
 
-def test_law(draws):
+def test_distribution(draws):
     assert ks(draws[:1_000_000], special.ndtr) > ALARM
 
 
@@ -61,7 +61,7 @@ def test_tail_probabilities(draws, beyond):
         assert binomial(np.sum(side > beyond), draws.size, special.ndtr(-beyond)) > ALARM
 
 
-def test_law_of_the_tail(draws):
+def test_distribution_of_the_tail(draws):
     tail = np.abs(draws[np.abs(draws) > _TAIL])
     assert tail.size > 1500
     assert ks(tail, lambda x: 1.0 - special.ndtr(-x) / special.ndtr(-_TAIL)) > ALARM

@@ -56,7 +56,7 @@ def _u64(word):
     ],
     ids=["zeros", "ones", "pi"],
 )
-def test_philox_known_answers(counter, key, expected):
+def test_philox_known_values(counter, key, expected):
     words = [int(word, 16) for word in counter.split()]
     low, high = (int(word, 16) for word in key.split())
     bits = [int(x) for x in _philox(*map(_u64, words), _u64(high << 32 | low))]

@@ -13,7 +13,7 @@ INF = math.inf
 
 
 def _cdf(x, mean, sd, low, high):
-    """The exact law; outside the bulk in logarithms, so that the tail at 1000 sd has its digits."""
+    """The exact cdf; in logarithms in the tails, so that it has all digits even at 1000 sd."""
     if mean > high:
         return 1.0 - _cdf(-x, -mean, sd, -high, -low)
     a, b, z = ((point - mean) / sd for point in (low, high, x))
@@ -65,7 +65,7 @@ INTERVALS = [
 
 @pytest.mark.parametrize(("low", "high"), INTERVALS)
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_law(low, high, mirrored):
+def test_distribution(low, high, mirrored):
     if mirrored:
         low, high = -high, -low
     case = (0.0, 1.0, low, high)
@@ -82,13 +82,14 @@ def test_law(low, high, mirrored):
         (2.0, 1e5, -INF, 1e5),
     ],
 )
-def test_law_at_other_means_and_scales(case):
+def test_distribution_at_other_means_and_scales(case):
     assert ks(_draws(*case), lambda x: _cdf(x, *case)) > ALARM
 
 
 @pytest.mark.parametrize("distance", [38.0, 1e3, 1e10, 1e100])
-def test_far_tail_is_exponential_and_keeps_its_digits(distance):
-    # distance * (X - low) / sd is nearly Exp(1): the two laws differ by less than 1 / distance^2.
+def test_far_tail_is_exponential_and_has_all_digits(distance):
+    # distance * (X - low) / sd is nearly Exp(1): the two distributions differ by less than 1 /
+    # distance^2.
     right = _draws(-distance, 1.0, 0.0, INF)
     assert ks(distance * right, lambda t: -np.expm1(-t)) > ALARM
     left = _draws(3.0 * distance, 3.0, -INF, 0.0)

@@ -1,4 +1,4 @@
-"""Wishart draws against the laws that define them, scipy's draws, and with planted bugs."""
+"""Wishart draws against the distributions that define them, scipy's draws, and with planted bugs."""
 
 import math
 
@@ -79,7 +79,7 @@ def _smallest(p):
 
 
 @pytest.mark.parametrize(("D", "degrees"), CASES)
-def test_law(D, degrees):
+def test_distribution(D, degrees):
     """False alarms: ALARM for all p-values of a case together."""
     p = _p_values(D, degrees)
     assert _smallest(p) > ALARM, p
@@ -142,7 +142,7 @@ BUGS = {
 
 
 @pytest.mark.parametrize("bug", BUGS)
-def test_the_law_catches(bug, monkeypatch):
+def test_the_distribution_catches(bug, monkeypatch):
     name, old, new = BUGS[bug]
     plant(monkeypatch, module, name, old, new)
     assert not _smallest(_p_values(3, 3.0)) > ALARM

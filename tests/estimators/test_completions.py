@@ -1,7 +1,7 @@
 """Multiple imputation: completions have the law of what would be observed, and nothing else changes.
 
 Seeds are fixed. A check whose outcome is left to chance has the false-alarm rate of
-`reference.verdicts.ALARM`.
+`reference.p_values.ALARM`.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from fillrank.errors import InputError, NotSupportedError
 from fillrank.posterior.imputation import Imputations
 from helpers.fitted_models import DRAWN, METHODS, fitted, ratings
 from helpers.quick_fits import NAN, quick, table
-from reference.verdicts import ALARM, ks_uniform, limit_of
+from reference.p_values import ALARM, ks_uniform, limit_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 

@@ -21,8 +21,8 @@ import fillrank as fr
 from fillrank.errors import InputError
 from fillrank.estimators import splits
 from helpers.quick_fits import SHORT, quick, table
+from reference.p_values import limit_of
 from reference.planted import plant
-from reference.verdicts import limit_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning"),

@@ -1,7 +1,7 @@
 """New rows and columns of fitted models, by names and for every method.
 
 Seeds are fixed. Where chance decides, what is allowed is said to be exceeded at the rate of
-`reference.verdicts.ALARM` or less.
+`reference.p_values.ALARM` or less.
 """
 
 import numpy as np
@@ -16,8 +16,8 @@ from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.posterior import low_rank
 from helpers.fitted_models import DRAWN, METHODS, ORDINAL, cells_of, fitted, new_rows
 from helpers.quick_fits import NAN, all_cells, quick, table
+from reference.p_values import limit_of
 from reference.planted import plant
-from reference.verdicts import limit_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 

@@ -1,10 +1,10 @@
 """What the tests of the draws share: arrays of draws, and the verdict on them.
 
-Every test of a law ends in one p-value and fails if that is below ``ALARM``. The keys are fixed, so
-that a test that passes goes on passing; ALARM = 1e-4 is the rate of false alarms for which it was
-chosen: how often correct code meets a failure when a key or a case is first written down. With 250
-p-values in this folder, new keys for all of them would raise a false alarm once in forty times.
-For the Kolmogorov-Smirnov test it means that sqrt(n) D = 2.23 is caught.
+Every test of a distribution ends in one p-value and fails if that is below ``ALARM``. The keys are
+fixed, so that a test that passes continues passing; ALARM = 1e-4 is the rate of false alarms for
+which it was chosen: how often correct code meets a failure when a key or a case is first written
+down. With 250 p-values in this folder, new keys for all of them would raise a false alarm once in
+forty times. For the Kolmogorov-Smirnov test it means that sqrt(n) D = 2.23 is caught.
 """
 
 import zlib
@@ -65,7 +65,7 @@ def fill_normal_rows(stream, out):
 
 
 def ks(draws, cdf):
-    """The p-value of the draws under a continuous law."""
+    """The p-value of the draws under a continuous distribution."""
     return stats.ks_1samp(draws, cdf).pvalue
 
 

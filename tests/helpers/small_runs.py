@@ -24,7 +24,7 @@ def sampler_of(sweep=gasr.sweep, options=OPTIONS):
 
 
 def small_data(n_rows=12, n_columns=9, seed=0):
-    """A rank-1 table with holes, in standard units."""
+    """A rank-1 table with missing cells, in standard units."""
     observations, _ = fr.synthetic(n_rows, n_columns, 1, 0.3, 0.3, random_state=seed)
     standard = standardise(observations, True, np.dtype("float32"))
     return Data(standard.rows, standard.columns)

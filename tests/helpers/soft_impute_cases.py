@@ -16,13 +16,13 @@ TIGHT = Limits(max_rank=100, max_iterations=20_000, tolerance=1e-9)
 
 
 def data_of(X):
-    """An array with NaN for holes, from both sides."""
+    """An array with NaN for missing cells, from both sides."""
     observations = fr.Observations.from_matrix(np.asarray(X, dtype=float))
     return Data(observations.by_row(), observations.by_column())
 
 
 def table(m=24, n=17, rank=3, missing=0.5, noise=0.3, seed=0):
-    """Low rank and noise, with holes."""
+    """Low rank and noise, with missing cells."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n))
     X += noise * rng.standard_normal((m, n))

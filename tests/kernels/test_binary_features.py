@@ -1,6 +1,6 @@
-"""The draw of binary features: against brute force with data, against the buffet's laws without.
+"""The draw of binary features: with data against brute force, without data against the prior.
 
-Each test raises a false alarm at the rate ``verdicts.ALARM``.
+Each test raises a false alarm at the rate ``p_values.ALARM``.
 """
 
 import numpy as np
@@ -15,9 +15,9 @@ from fillrank.kernels.binary_features import (
     known_feature_rows,
 )
 from fillrank.table.entries import Entries
-from reference import ipm3f_gibbs_laws as laws
+from reference import ipm3f_gibbs_conditionals as conditionals
 from reference.ipm3f_gibbs_buffet import N_ROWS, buffet_ps, chains_without_data
-from reference.verdicts import ALARM
+from reference.p_values import ALARM
 
 
 def _assert_all(p_values):
@@ -26,15 +26,15 @@ def _assert_all(p_values):
 
 
 def test_bits_of_shared_features():
-    assert laws.shared_bits_p() > ALARM
+    assert conditionals.shared_bits_p() > ALARM
 
 
 def test_number_and_weights_of_new_features():
-    _assert_all(laws.new_features_ps())
+    _assert_all(conditionals.new_features_ps())
 
 
 def test_bits_of_new_rows():
-    assert laws.known_bits_p() > ALARM
+    assert conditionals.known_bits_p() > ALARM
 
 
 def test_buffet_reached_from_an_empty_table():
@@ -43,13 +43,13 @@ def test_buffet_reached_from_an_empty_table():
 
 
 def test_capacity_truncates_the_prior():
-    """With at most 3 features K has its Poisson law given K <= 3."""
+    """With at most 3 features K has its Poisson distribution given K <= 3."""
     capacity = 3
     Z = chains_without_data(n_chains=1500, length=25, capacity=capacity)
     K = np.sum(Z.any(axis=1), axis=1)
-    rate = laws.PRIOR.alpha * np.sum(1.0 / np.arange(1, N_ROWS + 1))
+    rate = conditionals.PRIOR.alpha * np.sum(1.0 / np.arange(1, N_ROWS + 1))
     law = stats.poisson(rate).pmf(np.arange(capacity + 1))
-    assert laws.chi2_p(K.tolist(), dict(enumerate(law / law.sum()))) > ALARM
+    assert conditionals.chi2_p(K.tolist(), dict(enumerate(law / law.sum()))) > ALARM
 
 
 def _table(seed=0, capacity=4):

@@ -1,4 +1,4 @@
-"""The half-sweep of a table without holes: against its slow twin, and against the exact law of a row."""
+"""The half-sweep of a complete table: against its slow twin and the exact posterior of a row."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from fillrank.kernels.dense_rows import Dense, RowPrior
 from fillrank.kernels.joint_rows import JointPrior
 from fillrank.runtime.threads import Workers
 from reference.joint_rows_twin import joint_rows_twin
+from reference.p_values import ALARM
 from reference.planted import plant
-from reference.verdicts import ALARM
 
 ADDRESS = Address(chain_key(5, 0), 3, ROWS)
 ONE = Workers(1)
@@ -179,8 +179,8 @@ def test_threads_do_not_change_a_bit(monkeypatch, dtype):
 def _moment_scores(n=3000):
     """|z| of the means and second moments of whitened draws of all rows, over n half-sweeps.
 
-    The law of a row is worked out from x, prior and noise alone. Rows must be independent too: the
-    products of any two are among the moments.
+    The distribution of a row is worked out from x, prior and noise alone. Rows must be independent
+    too: the products of any two are among the moments.
     """
     X, own, other = _problem(shape=(5, 7))
     prior, noise = _prior([4]), 0.4
@@ -214,8 +214,8 @@ BUGS = {
     "the Gram matrix of the first factors": (
         "_conditional", "G[prior.free][:, prior.free]", "G[: prior.free.size, : prior.free.size]"
     ),
-    "prior without the noise": ("_conditional", "noise_variance * prior.precision", "prior.precision"),
-    "variance as standard deviation": (
+    "prior without the noise": ("_conditional", "noise_variance * prior.precision",
+    "prior.precision"), "variance as standard deviation": (
         "_conditional", "math.sqrt((1.0 - a * a) * noise_variance)", "noise_variance"
     ),
     "prior mean missing": ("_draw", "given.mean[p] - own", "-own"),

@@ -9,9 +9,9 @@ from fillrank.kernels.factors import sums_about
 from fillrank.kernels.gaussian_rows import Prior, align_rows, gaussian_rows
 from fillrank.kernels.products import product, residual
 from fillrank.runtime.threads import Workers
+from reference.p_values import ALARM, ks_uniform
 from reference.row_twins import gaussian_rows_twin
 from reference.small_tables import table_and_values
-from reference.verdicts import ALARM, ks_uniform
 
 ADDRESS = Address(chain_key(5, 0), 3, ROWS)
 TOLERANCE = {np.float64: 1e-12, np.float32: 1e-4}
@@ -111,7 +111,7 @@ def test_empty_row_draws_from_its_prior():
     assert ks_uniform(stats.norm.cdf(scores)) > ALARM
 
 
-def test_row_draws_lead_to_the_joint_law_of_a_row():
+def test_row_draws_lead_to_the_joint_distribution_of_a_row():
     """Repeated draws of one row converge to N(P^-1 h, P^-1), P = F'F/s2 + diag(p), h = F'x/s2 + p m.
 
     Moments of 8,000 draws, every fifth kept after the first ten.

@@ -1,4 +1,4 @@
-"""The joint draw of rows against its slow twin and against the law of a row, with planted bugs."""
+"""The joint draw of rows against its slow twin and the posterior of a row, with planted bugs."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,10 @@ import fillrank.kernels.joint_rows as module
 from fillrank.draws.streams import ROWS, Address, chain_key
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
 from fillrank.runtime.threads import Workers
-from reference.joint_rows_twin import joint_rows_twin, row_law
+from reference.joint_rows_twin import joint_rows_twin, row_posterior
+from reference.p_values import ALARM, ks_uniform, limit_of
 from reference.planted import plant, set_constants
 from reference.small_tables import table_and_values
-from reference.verdicts import ALARM, ks_uniform, limit_of
 
 ADDRESS = Address(chain_key(5, 0), 3, ROWS)
 # Of the draws, in units of their largest; float32 numbers are their own rounding apart.
@@ -87,8 +87,8 @@ def test_agrees_with_the_twin(weights, K, dtype):
 def test_ill_conditioned_priors(dtype, K, prior):
     """Also with fewer entries than coefficients: P is then as ill-conditioned as the prior is weak.
 
-    Rounding in float64, some 1e-16 of P's largest number, is 1e-6 of a precision of 1e-9; float32 may
-    stay float32 where P has lost two digits of seven.
+    Rounding in float64, some 1e-16 of P's largest number, is 1e-6 of a precision of 1e-9; float32
+    may stay float32 where P has lost two digits of seven.
     """
     assert Problem(dtype, K, prior).errors() < (1e-5 if dtype == np.float64 else 1e-4)
 
@@ -153,10 +153,10 @@ def test_threads_give_the_same_bits():
 
 
 def _white_draws(row, kernel=joint_rows, n=4000):
-    """Draws of one row, made N(0, I) by the law that they should have: (draw - P^-1 h) L."""
+    """Draws of one row, made N(0, I) by the distribution that they should have: (draw - P^-1 h) L."""
     problem = Problem(np.float64, 3)
     seen = problem.mask[row]
-    P, h = row_law(
+    P, h = row_posterior(
         problem.X[row, seen], problem.full_weights[row, seen], problem.other[seen], problem.prior
     )
     draws = [
@@ -180,7 +180,7 @@ def _largest_score(white):
 
 
 @pytest.mark.parametrize("row", [0, 11], ids=["few entries", "empty: the prior"])
-def test_law_of_a_row(row):
+def test_distribution_of_a_row(row):
     """False alarms: ALARM for the moments, and ALARM for the Kolmogorov-Smirnov test."""
     white = _white_draws(row)
     assert _largest_score(white) < 1.0
@@ -195,11 +195,13 @@ def test_squares_of_float32_do_not_cancel():
     problem.weights = np.full_like(problem.weights, 1e10)
     own, squares = problem.draw(5, 6)
     assert np.abs(own[5] - truth[5]).max() < 1e-5
-    # The values, of size 2, are rounded by 1e-7 and the noise is 1e-5: squares are well below 1 each.
+    # The values, of size 2, are rounded by 1e-7 and the noise is 1e-5: squares are well below 1
+    # each.
     assert squares[5] < 300
 
 
-# What the kernel's Python function calls is compiled already: only what is planted is compiled again.
+# What the kernel's Python function calls is compiled already: only what is planted is compiled
+# again.
 _FORWARD = """    for k in range(c.size):
         for p in range(k):
             c[k] -= system[k, p] * c[p]
@@ -232,7 +234,7 @@ BUGS = {
     ),
     "squares without weights": ("_square", "row.weights[t] *", "1.0 *", ()),
 }  # fmt: skip
-# These leave the law of a row wrong, not only the way that bits become draws.
+# These leave the distribution of a row wrong, not only the way that bits become draws.
 WRONG_LAW = ["L^-1 for L^-T", "the same normal twice", "no weight", "h without the prior"]
 
 
@@ -252,7 +254,7 @@ def test_the_twin_catches(bug, monkeypatch):
 
 
 @pytest.mark.parametrize("bug", WRONG_LAW)
-def test_the_law_catches(bug, monkeypatch):
+def test_the_distribution_catches(bug, monkeypatch):
     _plant(monkeypatch, bug)
     assert not _largest_score(_white_draws(0, joint_rows.py_func, n=1000)) < 1.0
 

@@ -48,7 +48,7 @@ def test_both_products_and_both_squares(dtype, shape):
     assert squares.dtype == np.float64
 
 
-def test_rows_without_entries_keep_what_was_there():
+def test_rows_without_entries_do_not_change():
     _, _, entries, fitted, block, out = _problem(np.float32, (11, 9))
     before = out.copy()
     back, _ = residual_products(entries, fitted, block, out, Workers(1))

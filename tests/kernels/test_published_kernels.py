@@ -8,9 +8,9 @@ from fillrank.kernels.products import residual
 from fillrank.kernels.published import ball_rows, published_scales
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.gasr import signal_factors
+from reference.p_values import ALARM, ks_uniform
 from reference.row_twins import ball_rows_twin, published_scales_twin
 from reference.small_tables import random_state, table_and_values
-from reference.verdicts import ALARM, ks_uniform
 
 KEY = chain_key(6, 0)
 TOLERANCE = {np.float64: 1e-10, np.float32: 2e-4}

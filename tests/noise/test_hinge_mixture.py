@@ -1,6 +1,6 @@
 """The hinge as a scale mixture of Gaussians: the identity, the draws, and what they say of scores.
 
-Each test of a law raises a false alarm at the rate ``verdicts.ALARM``.
+Each test of a distribution raises a false alarm at the rate ``p_values.ALARM``.
 """
 
 import numpy as np
@@ -14,16 +14,16 @@ from fillrank.kernels.ordinal import Scorer
 from fillrank.noise import hinge as likelihood
 from fillrank.noise.hinge import Hinge, Working, augment_rows, reciprocal_lambda
 from fillrank.table.entries import Entries
-from reference.ipm3f_gibbs_laws import (
+from reference.ipm3f_gibbs_conditionals import (
     HINGE,
     LEVELS,
     SCORES,
     entries_of_equal_rows,
     log_mixture,
-    threshold_places,
+    threshold_cdf_values,
 )
 from reference.ipm3f_prior import hinges
-from reference.verdicts import ALARM, ks_uniform, places_in_law
+from reference.p_values import ALARM, cdf_values, ks_uniform
 
 KEY = chain_key(8, 0)
 
@@ -50,17 +50,17 @@ def _fill(stream, c, zeta, out):
 
 @pytest.mark.parametrize("zeta", [-9.0, -0.2, 0.0, 0.5, 25.0])
 @pytest.mark.parametrize("C", [0.1, 1.5])
-def test_law_of_lambda(zeta, C):
+def test_distribution_of_lambda(zeta, C):
     drawn = np.empty(5000)
     _fill(start_stream(KEY, int(10 * C + abs(zeta)), 0), 0.5 * C, zeta, drawn)
     # In s = sqrt(lambda), where the density is bounded.
     grid = np.linspace(1e-6, np.sqrt(0.5 * C * abs(zeta)) + 8.0, 20_001)
     log_density = np.log(grid) + log_mixture(grid**2, zeta, C)
-    assert ks_uniform(places_in_law(drawn**-0.5, grid, log_density)) > ALARM
+    assert ks_uniform(cdf_values(drawn**-0.5, grid, log_density)) > ALARM
 
 
-def test_law_of_the_thresholds_given_lambda():
-    for places in threshold_places(likelihood, n=3000):
+def test_distribution_of_the_thresholds_given_lambda():
+    for places in threshold_cdf_values(likelihood, n=3000):
         assert ks_uniform(places) > ALARM / len(HINGE.threshold_mean)
 
 
@@ -77,8 +77,8 @@ def _exact_thresholds(rng, n, grid):
     return np.stack(drawn, axis=1), densities
 
 
-def test_a_pass_keeps_the_law_of_the_thresholds():
-    """From the law with lambda integrated out, one pass must lead to it; and it must move."""
+def test_a_pass_keeps_the_distribution_of_the_thresholds():
+    """From the distribution with lambda integrated out, one pass must lead to it; and it must move."""
     n = 20_000
     grid = np.linspace(-15.0, 15.0, 6001)
     before, densities = _exact_thresholds(np.random.default_rng(0), n, grid)
@@ -87,7 +87,7 @@ def test_a_pass_keeps_the_law_of_the_thresholds():
     augment_rows(entries, scorer, HINGE, KEY, 0, working, 0, n)
     for r, density in enumerate(densities):
         after = scorer.thresholds[:, r]
-        assert ks_uniform(places_in_law(after, grid, density)) > ALARM / len(densities)
+        assert ks_uniform(cdf_values(after, grid, density)) > ALARM / len(densities)
         assert np.corrcoef(before[:, r], after)[0, 1] < 0.8
 
 
@@ -134,7 +134,7 @@ def test_rows_can_be_shared_out():
 
 
 def test_scores_on_the_margin():
-    """zeta = 0 everywhere: lambda has Levy's law, and nothing overflows."""
+    """zeta = 0 everywhere: lambda has Levy's distribution, and nothing overflows."""
     hinge = Hinge(1.0, 1.0, np.zeros(1), 1.0)
     entries = Entries(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.int8))
     scorer = Scorer(np.zeros((1, 1)), np.zeros((1, 1)), np.ones((1, 1)))

@@ -3,8 +3,8 @@ import pytest
 
 from fillrank.paper import sweeps
 from fillrank.paper.sweeps import rank_by_ratio, shape_of
+from reference.p_values import limit_of
 from reference.planted import plant
-from reference.verdicts import limit_of
 
 
 def scores(n, n_sets=4000):

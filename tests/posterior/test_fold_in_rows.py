@@ -1,6 +1,6 @@
 """New rows against the dense joint Gaussian of (coefficients, values); coverage; planted bugs.
 
-Seeds are fixed. A statistical check has the false-alarm rate of `reference.verdicts.ALARM`, unless it
+Seeds are fixed. A statistical check has the false-alarm rate of `reference.p_values.ALARM`, unless it
 states its own.
 """
 
@@ -18,8 +18,8 @@ from fillrank.posterior.mean import mean_draw
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
+from reference.p_values import limit_of
 from reference.planted import plant
-from reference.verdicts import limit_of
 
 UNITS = Units(0.0, 1.0, None)
 # Columns and values of three new rows, one of them without entries.

@@ -14,8 +14,8 @@ from fillrank.posterior.recommend import LeftOut, TopQuery, seen
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
+from reference.p_values import ALARM
 from reference.planted import plant
-from reference.verdicts import ALARM
 
 M, N_COLUMNS, N_DRAWS = 13, 29, 11
 # In any order, and twice.

@@ -25,7 +25,7 @@ _REFERENCE_SIZE = 60_000
 
 
 class Draws(NamedTuple):
-    """Joint draws, the first axis of all counts them: factors, laws, alpha and data."""
+    """Joint draws, the first axis of all counts them: factors, distributions, alpha and data."""
 
     U: np.ndarray
     V: np.ndarray
@@ -113,21 +113,23 @@ def _expected(prior, table):
     return {name: (y.mean(), y.var() / y.size) for name, y in values.items()}
 
 
-def _law(mu, Lam):
+def _distribution(mu, Lam):
     return bpmf.FactorPrior(mu, np.linalg.cholesky(Lam))
 
 
 def _state_of(draws, c, sweep):
     return bpmf.State(
-        draws.U[c], draws.V[c], _law(draws.mean_u[c], draws.Lam_U[c]),
-        _law(draws.mean_v[c], draws.Lam_V[c]), 1.0 / draws.alpha[c], sweep,
+        draws.U[c], draws.V[c], _distribution(draws.mean_u[c], draws.Lam_U[c]),
+        _distribution(draws.mean_v[c], draws.Lam_V[c]), 1.0 / draws.alpha[c], sweep,
     )  # fmt: skip
 
 
 def _stack(links):
     def law(name):
-        laws = [getattr(state, name) for state, _ in links]
-        return np.stack([w.mean for w in laws]), np.stack([w.T @ w.T.T for w in laws])
+        distributions = [getattr(state, name) for state, _ in links]
+        return np.stack([w.mean for w in distributions]), np.stack(
+            [w.T @ w.T.T for w in distributions]
+        )
 
     return Draws(
         np.stack([s.left for s, _ in links]), np.stack([s.right for s, _ in links]),

@@ -1,8 +1,8 @@
-"""Every conditional draw of the samplers against its law by brute force.
+"""Every conditional draw of the samplers against its distribution by brute force.
 
-Each check returns {quantity: p-value}. A draw is turned into its place P(X <= draw) in the law that
-the joint density gives on a grid (see ``verdicts.places_in_law``); the places must be uniform.
-Replicates come from one starting point and differ in their sweep number.
+Each check returns {quantity: p-value}. A draw is turned into its place P(X <= draw) in the
+distribution that the joint density gives on a grid (see ``p_values.cdf_values``); the places must
+be uniform. Replicates come from one starting point and differ in their sweep number.
 """
 
 import math
@@ -16,6 +16,7 @@ from fillrank.draws.streams import Address, chain_key
 from fillrank.samplers import gasr
 from fillrank.samplers.model import Effect
 from reference.joint_density import log_effects, log_joint
+from reference.p_values import cdf_values, ks_uniform
 from reference.small_tables import (
     EFFECTS,
     PLAIN,
@@ -25,7 +26,6 @@ from reference.small_tables import (
     dense_signal,
     random_state,
 )
-from reference.verdicts import ks_uniform, places_in_law
 
 
 def small_problem(seed=3):
@@ -40,7 +40,7 @@ def small_problem(seed=3):
 # The published sampler: gamma, d, then u row by row, then v.
 
 
-def _places_under_joint(x, table, state, parts, name, at, drawn, grid):
+def _cdf_values_under_joint(x, table, state, parts, name, at, drawn, grid):
     """Places of draws of one number, ``parts[name][:, at]``, given all the other ``parts``."""
     shape = (drawn.size, grid.size)
     full = {
@@ -50,7 +50,7 @@ def _places_under_joint(x, table, state, parts, name, at, drawn, grid):
     full[name] = full[name].copy()
     full[name][(slice(None), slice(None), *at)] = grid
     density = log_joint(x, table, **full, a=state.a, b=state.b, noise_variance=state.noise_variance)
-    return places_in_law(drawn, grid, density)
+    return cdf_values(drawn, grid, density)
 
 
 def published_conditionals(sweep, n=300):
@@ -73,7 +73,9 @@ def published_conditionals(sweep, n=300):
         places = []
         for at in np.ndindex(old[name].shape):
             drawn = new[name][(slice(None), *at)]
-            places.append(_places_under_joint(x, table, state, parts, name, at, drawn, grids[name]))
+            places.append(
+                _cdf_values_under_joint(x, table, state, parts, name, at, drawn, grids[name])
+            )
             parts[name][(slice(None), *at)] = drawn
         p_values[name] = ks_uniform(places)
     return p_values
@@ -109,15 +111,15 @@ def p_of_transform(tau, R, gamma, M):
     return min(1.0, 3.0 * min(p_values))
 
 
-def places_of_d(d, R, gamma, M):
-    """Places in the law e^(-gamma d) d^(-M) on [sqrt R, inf); R is a number or one per draw.
+def cdf_values_of_d(d, R, gamma, M):
+    """Places in the distribution e^(-gamma d) d^(-M) on [sqrt R, inf); R is a number or one per draw.
 
     On the scale y = log(d / sqrt R), whose density is e^(-gamma sqrt R e^y - (M - 1) y).
     """
     rho = np.sqrt(R)
     top = np.max(np.minimum(45.0 / (M - 1), np.log1p(45.0 / (gamma * rho))))
     y = np.linspace(0.0, top, 2001)
-    return places_in_law(np.log(d / rho), y, -gamma * rho[..., None] * np.exp(y) - (M - 1) * y)
+    return cdf_values(np.log(d / rho), y, -gamma * rho[..., None] * np.exp(y) - (M - 1) * y)
 
 
 MIXTURE_CASES = [(1.0, 1.0, 5), (0.3, 4.0, 4), (9.0, 3.0, 3), (1e-4, 2.0, 2), (4.0, 0.5, 40)]
@@ -131,7 +133,7 @@ def mixture_draws(n=20_000):
         tau = gasr._draw_taus(address, np.full(n, R), np.full(n, gamma), M)
         d = gasr._draw_ds(address, np.full(n, R), np.full(n, gamma), M)
         p_values[f"tau, R={R}, gamma={gamma}, M={M}"] = p_of_transform(tau, R, gamma, M)
-        p_values[f"d, R={R}, gamma={gamma}, M={M}"] = ks_uniform(places_of_d(d, R, gamma, M))
+        p_values[f"d, R={R}, gamma={gamma}, M={M}"] = ks_uniform(cdf_values_of_d(d, R, gamma, M))
     return p_values
 
 
@@ -139,8 +141,8 @@ def half_sweep_draws(options, n=1000):
     """A half-sweep of the rows from one state: tau, centres, rows, d, each given the ones before.
 
     With centres M_k | A_k, tau_k ~ N(mean(A_k), 1/(2 tau_k m)) both before and after the rows, a
-    row's A_ik has the prior N(M_k, 1/(2 tau_k)). The centre is flat in sqrt(d_k) mu_k, which leaves the
-    laws of tau and d as they are without it.
+    row's A_ik has the prior N(M_k, 1/(2 tau_k)). The centre is flat in sqrt(d_k) mu_k, which leaves
+    the distributions of tau and d as they are without it.
     """
     table, x, state = small_problem()
     entries, context, r, m = (
@@ -183,9 +185,11 @@ def half_sweep_draws(options, n=1000):
     p_values = {
         f"tau_{k}": p_of_transform(tau[:, k], R_old[k], state.gamma[k], M) for k in range(r)
     }
-    places = [places_of_d(d[:, k], R_new[:, k], state.gamma[k], M) for k in range(r)]
+    places = [cdf_values_of_d(d[:, k], R_new[:, k], state.gamma[k], M) for k in range(r)]
     p_values["d"] = ks_uniform(places)
-    p_values["rows"] = ks_uniform(_places_of_rows(x, table, right, noise, A_old, A, tau, before))
+    p_values["rows"] = ks_uniform(
+        _cdf_values_of_rows(x, table, right, noise, A_old, A, tau, before)
+    )
     if options.centres:
         scale = np.sqrt(2.0 * tau * m)
         p_values["centre before"] = ks_uniform(
@@ -195,7 +199,7 @@ def half_sweep_draws(options, n=1000):
     return p_values
 
 
-def _places_of_rows(x, table, right, noise, A_old, A, tau, centre):
+def _cdf_values_of_rows(x, table, right, noise, A_old, A, tau, centre):
     """Places of each A_ik given the others, row by row, under likelihood times N(M, 1/(2 tau))."""
     n, (m, r) = A.shape[0], A_old.shape
     places, current = [], np.tile(A_old, (n, 1, 1))
@@ -211,12 +215,12 @@ def _places_of_rows(x, table, right, noise, A_old, A, tau, centre):
             residual = rest[:, None] - grid[..., None] * factors[:, k]
             density = -0.5 * np.sum(residual**2, axis=-1) / noise
             density -= tau[:, k, None] * (grid - centre[:, k, None]) ** 2
-            places.append(places_in_law(A[:, i, k], grid, density))
+            places.append(cdf_values(A[:, i, k], grid, density))
             current[:, i, k] = A[:, i, k]
     return places
 
 
-# The laws behind the effects.
+# The distributions behind the effects.
 
 EFFECT_CASES = {
     "spread out": (np.array([1.5, 2.5, 1.9, 3.0, 2.2]), Effect(1.0, 0.5)),
@@ -227,26 +231,26 @@ EFFECT_CASES = {
 def effect_draws(n=4000):
     """The mean given the effects and the old variance; then the variance."""
     key, p_values = chain_key(14, 0), {}
-    for name, (effects, law) in EFFECT_CASES.items():
-        deviation = effects - law.mean
+    for name, (effects, effect) in EFFECT_CASES.items():
+        deviation = effects - effect.mean
         total, square = float(deviation.sum()), float(np.sum(deviation**2))
         means = [
             gasr._draw_effect(
-                Address(key, t, streams.ROW_SCALARS), *law, effects.size, total, square
+                Address(key, t, streams.ROW_SCALARS), *effect, effects.size, total, square
             )[0]
             for t in range(n)
         ]
-        sd = math.sqrt(law.variance / effects.size)
+        sd = math.sqrt(effect.variance / effects.size)
         grid = effects.mean() + 12.0 * sd * np.linspace(-1, 1, 2001)
-        variances = np.full(grid.size, law.variance)
+        variances = np.full(grid.size, effect.variance)
         density = log_effects(effects, grid, variances, gasr._PRIOR_SCALE)
-        p_values[f"mean, {name}"] = ks_uniform(places_in_law(means, grid, density))
+        p_values[f"mean, {name}"] = ks_uniform(cdf_values(means, grid, density))
         p_values[f"variance, {name}"] = _variance_draws(effects, key, n)
     return p_values
 
 
 def _variance_draws(deviations, key, n):
-    """The p-value of one step from variances that have the right law already: it must leave it."""
+    """The p-value of one step from variances of the right distribution, which must be invariant."""
     square = float(np.sum(deviations**2))
     typical = math.log(square / deviations.size)
     logs = typical + np.linspace(-8.0, 30.0, 8001)
@@ -254,30 +258,30 @@ def _variance_draws(deviations, key, n):
     prior = log_effects(deviations, zeros, variances, gasr._PRIOR_SCALE)
     density = prior + logs  # that of the mean, at 0, is a constant
     rng = np.random.default_rng(16)
-    cdf = places_in_law(logs, logs, density)
+    cdf = cdf_values(logs, logs, density)
     before = np.exp(np.interp(rng.random(n), cdf, logs))
     after = [
         gasr._draw_noise(Address(key, t, streams.NOISE), before[t], deviations.size, square)
         for t in range(n)
     ]
-    return ks_uniform(places_in_law(np.log(after), logs, density))
+    return ks_uniform(cdf_values(np.log(after), logs, density))
 
 
 def effect_coefficients(n=500):
     """alpha_i given everything else, after a half-sweep of the rows of the model with effects."""
     table, x, state = small_problem()
     r = state.d.size
-    law = Effect(0.4, 0.09)
+    effect = Effect(0.4, 0.09)
     beta = np.array([0.3, -0.2, 0.1])
     left, right = state.left.copy(), state.right.copy()
     left[:, r], right[:, r + 1] = 0.2, beta
     entries, context = table.data(x).rows, context_of(EFFECTS, 15)
-    side = gasr.Side(left, np.zeros(r), law, True, r, streams.ROWS, streams.ROW_SCALARS)
+    side = gasr.Side(left, np.zeros(r), effect, True, r, streams.ROWS, streams.ROW_SCALARS)
     after = [
         gasr._half_sweep(side, right, entries, state._replace(sweep=t), context) for t in range(n)
     ]
     own, d = np.stack([drawn.own for drawn, _, _ in after]), np.stack([d for _, d, _ in after])
-    grid = law.mean + 8.0 * math.sqrt(law.variance) * np.linspace(-1, 1, 801)
+    grid = effect.mean + 8.0 * math.sqrt(effect.variance) * np.linspace(-1, 1, 801)
     places = []
     for i in range(table.shape[0]):
         alpha = np.tile(own[:, None, :, r], (1, grid.size, 1))
@@ -286,6 +290,6 @@ def effect_coefficients(n=500):
             x, table, own[:, None, :, :r], right[None, None, :, :r], d[:, None], state.gamma,
             state.a, state.b, state.noise_variance, alpha, beta,
         )  # fmt: skip
-        density = density + stats.norm.logpdf(grid, law.mean, math.sqrt(law.variance))
-        places.append(places_in_law(own[:, i, r], grid, density))
+        density = density + stats.norm.logpdf(grid, effect.mean, math.sqrt(effect.variance))
+        places.append(cdf_values(own[:, i, r], grid, density))
     return {"alpha": ks_uniform(places)}

@@ -1,6 +1,6 @@
 """Geweke's joint distribution test ("Getting it right", JASA 99, 2004).
 
-Two ways to draw parameters and data together must give the same law: independent draws from the
+Two ways to draw parameters and data together must give the same distribution: independent draws from the
 prior with data on top, and a chain that alternates data given parameters with one sweep of the
 sampler given data. Here the second way consists of many chains, each from its own draw of the prior:
 if the sweep is right, every link has the joint law, and the chains are independent, so that the

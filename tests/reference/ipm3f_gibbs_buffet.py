@@ -1,4 +1,4 @@
-"""Chains of the feature kernel without data, and the known laws of the Indian buffet."""
+"""Chains of the feature kernel without data, and the known distributions of the Indian buffet."""
 
 import numpy as np
 from scipy import stats
@@ -7,7 +7,7 @@ from fillrank.draws.streams import FEATURES, Address, chain_key
 from fillrank.kernels import binary_features
 from fillrank.kernels.binary_features import Features
 from fillrank.table.entries import Entries
-from reference.ipm3f_gibbs_laws import PRIOR, chi2_p
+from reference.ipm3f_gibbs_conditionals import PRIOR, chi2_p
 
 N_ROWS = 5
 _N_COLUMNS = 2
@@ -35,7 +35,7 @@ def _poisson_p(drawn, rate):
 
 
 def buffet_ps(Z):
-    """{law: p-value} of independent draws of Z."""
+    """{distribution: p-value} of independent draws of Z."""
     rates = 1.0 / np.arange(1, N_ROWS + 1)
     counts = Z.sum(axis=1)
     ones = counts.sum(axis=1)

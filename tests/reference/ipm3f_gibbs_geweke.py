@@ -1,7 +1,7 @@
 """Geweke's joint test of the iPM3F sampler (see ``geweke`` and ``ipm3f_prior``).
 
-Chains begin with exact draws and alternate levels given parameters with one sweep given levels: every
-link must have the joint law.
+Chains start with exact draws and alternate levels given parameters with one sweep given levels: every
+link must have the joint distribution.
 """
 
 from functools import cache

@@ -9,11 +9,11 @@ from fillrank.draws.streams import chain_key
 from fillrank.noise.hinge import Working
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import ipm3f
+from reference.ipm3f_gibbs_conditionals import chi2_p
 from reference.ipm3f_gibbs_geweke import HYPER
-from reference.ipm3f_gibbs_laws import chi2_p
 from reference.ipm3f_prior import hinges
+from reference.p_values import ks_uniform
 from reference.small_tables import SMALL_MASK, Table
-from reference.verdicts import ks_uniform
 
 _KEY = chain_key(31, 0)
 
@@ -53,7 +53,7 @@ def _state():
     return ipm3f.State(Z, V, np.zeros((5, 2)), 0)
 
 
-def _law_of_bits(state, levels, hyper):
+def _distribution_of_bits(state, levels, hyper):
     """{bits: probability} of one new row with levels in all columns, thresholds integrated out."""
     counts, n_rows = state.Z.sum(axis=0), state.Z.shape[0] + 1
     grid = np.linspace(-8.0, 8.0, 801)
@@ -82,4 +82,4 @@ def new_rows_p(n=4000, length=30):
     new = ipm3f.init_rows(n, state, HYPER)
     for _ in range(length):
         new = ipm3f.sweep_rows(new, entries, state, _frame(HYPER))
-    return chi2_p([tuple(bits) for bits in new.Z], _law_of_bits(state, levels, HYPER))
+    return chi2_p([tuple(bits) for bits in new.Z], _distribution_of_bits(state, levels, HYPER))

@@ -1,12 +1,12 @@
 """Exact draws of all that iPM3F knows: the buffet, V, thresholds, and levels on top.
 
-The hinge's pseudo-likelihood is no law of the levels, but
+The hinge's pseudo-likelihood is no distribution of the levels, but
 
     p(Z, V, theta, y) ~ IBP(Z) N(V) N(theta) prod_ij exp(-C hinge(y_ij; x_ij, theta_i))
 
-is a law of everything together, since there are finitely many y. Its parameters have the prior times
-prod_ij g_ij, g = sum over y of exp(-C hinge(y)), which is bounded: so rejection draws them exactly.
-Tables of all sizes K are held in ``capacity`` columns, with zeros in those to spare.
+is a distribution of everything together, since there are finitely many y. Its parameters have the
+prior times prod_ij g_ij, g = sum over y of exp(-C hinge(y)), which is bounded: so rejection draws
+them exactly. Tables of all sizes K are held in ``capacity`` columns, with zeros in those to spare.
 """
 
 from typing import NamedTuple

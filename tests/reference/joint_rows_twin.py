@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 from reference.row_twins import normals_of_row
 
 
-def row_law(x, weights, factors, prior):
+def row_posterior(x, weights, factors, prior):
     """(P, h) of a row with values x, one weight and one row of ``factors`` for each of them.
 
     P = Lam + sum_t w_t f_t f_t^T and h = Lam mu + sum_t w_t y_t f_t.
@@ -30,7 +30,7 @@ def joint_rows_twin(X, mask, weights, other, prior, address):
     own, squares = np.empty((m, K)), np.empty(m)
     for i in range(m):
         seen = mask[i]
-        P, h = row_law(X[i, seen], weights[i, seen], other[seen], prior)
+        P, h = row_posterior(X[i, seen], weights[i, seen], other[seen], prior)
         L = np.linalg.cholesky(P)
         mean = solve_triangular(L.T, solve_triangular(L, h, lower=True))
         own[i] = mean + solve_triangular(L.T, normals_of_row(address, i, K))

@@ -1,4 +1,4 @@
-"""Slow twins of the max-margin loss: loops in plain Python over a table with NaN for holes."""
+"""Slow twins of the max-margin loss: loops in plain Python over a table with NaN for missing cells."""
 
 import math
 

@@ -27,7 +27,7 @@ def _rebuilt(module, function, source):
     return njit(again) if isinstance(function, Dispatcher) else again
 
 
-def _keep_nothing(monkeypatch):
+def _disable_cache(monkeypatch):
     """What is compiled with a planted bug stays off the disk, where later processes would find it."""
     monkeypatch.setattr(FunctionCache, "save_overload", lambda *_: None)
 
@@ -45,7 +45,7 @@ def plant(monkeypatch, module, name, old, new, users=(), into=()):
     are compiled again. ``into`` are the modules that have imported the function, or one of its users.
     A bug that does not fit the source any more is an error.
     """
-    _keep_nothing(monkeypatch)
+    _disable_cache(monkeypatch)
     right = getattr(module, name)
     source = _source(right)
     assert source.count(old) == 1, f"{old!r} occurs {source.count(old)} times in {name}"
@@ -59,7 +59,7 @@ def plant(monkeypatch, module, name, old, new, users=(), into=()):
 
 def set_constants(monkeypatch, module, constants, users):
     """Change constants of a module, and compile again the functions that have frozen them."""
-    _keep_nothing(monkeypatch)
+    _disable_cache(monkeypatch)
     for name, value in constants.items():
         monkeypatch.setattr(module, name, value)
     _rebuild_users(monkeypatch, module, users)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from reference.p_values import batch_means
 from reference.small_tables import PLAIN, context_of, make_state
-from reference.verdicts import batch_means
 
 _BURN_IN = 300
 

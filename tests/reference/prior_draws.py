@@ -67,7 +67,7 @@ def signal_at(table, U, V, d, alpha, beta):
 
 
 def prior_draws(rng, size, table, r, model):
-    """``size`` independent draws from the joint law of parameters and data."""
+    """``size`` independent draws from the joint distribution of parameters and data."""
     m, n = table.shape
     gamma = rng.gamma(model.a, 1.0 / model.b, (size, r))
     d = rng.exponential(1.0, (size, r)) / gamma

@@ -47,7 +47,7 @@ def gaussian_rows_twin(X, mask, own, other, prior, noise_variance, address):
     """(own, squares) after a Gibbs draw of each row's free coefficients, one by one.
 
     The coefficient c of a factor f, with target y (what the other coefficients leave over), has the
-    law of a Gaussian linear model: precision sum f^2 / s2 + p, mean (sum f y / s2 + p * mean) /
+    distribution of a Gaussian linear model: precision sum f^2 / s2 + p, mean (sum f y / s2 + p * mean) /
     precision, where s2 is the noise variance, p and mean belong to the prior.
     """
     own, other = own.astype(float), other.astype(float)
@@ -92,7 +92,7 @@ def ball_rows_twin(X, mask, U, V, d, noise_variance, address):
 
     C = d_a^2 sum_j v_aj^2 and
     D = d_a sum_j (sum_{k != a} d_k u_kb v_kj - x_bj) v_aj over the columns j observed in row b,
-    rho^2 = 1 - sum_{i != b} u_ai^2. Without data (C = 0) the law is uniform.
+    rho^2 = 1 - sum_{i != b} u_ai^2. Without data (C = 0) the distribution is uniform.
     """
     U = np.array(U, float)
     m, r = U.shape

@@ -1,4 +1,4 @@
-"""Small tables with holes, and states of the samplers written out from their parts."""
+"""Small tables with missing cells, and states of the samplers written out from their parts."""
 
 import sys
 
@@ -49,7 +49,7 @@ class Table:
 
 
 class FullTable(Table):
-    """A table without holes, whose ``Data`` say so."""
+    """A complete table, whose ``Data`` say so."""
 
     def __init__(self, shape, dtype=np.float64):
         super().__init__(np.ones(shape, dtype=bool), dtype)

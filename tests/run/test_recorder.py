@@ -24,8 +24,8 @@ def record(n_sweeps, burn_in=3, n_chains=1, options=OPTIONS):
     return kept, states
 
 
-def assert_kept_after(kept, states, sweeps):
-    """The kept draws of the first chain are those after the given sweeps (counted from 1)."""
+def assert_stored_after(kept, states, sweeps):
+    """The stored draws of the first chain are those after the given sweeps (counted from 1)."""
     n_chains = len(states[0])
     draws = kept.draws[::n_chains]
     assert len(draws) == len(sweeps)
@@ -36,9 +36,9 @@ def assert_kept_after(kept, states, sweeps):
         assert draw.noise_variance == states[sweep - 1][0].noise_variance
 
 
-def test_draws_after_the_burn_in_are_kept():
+def test_draws_after_the_burn_in_are_stored():
     kept, states = record(10)
-    assert_kept_after(kept, states, range(4, 11))
+    assert_stored_after(kept, states, range(4, 11))
     assert kept.n_recorded == 7
 
 
@@ -47,9 +47,9 @@ def test_few_draws_evenly_spaced(monkeypatch, n_chains):
     monkeypatch.setattr(recorder, "MOST_DRAWS", 8 * n_chains)
     kept, states = record(67, burn_in=3, n_chains=n_chains)
     assert kept.thinning == 16
-    assert_kept_after(kept, states, [3 + 16, 3 + 32, 3 + 48, 3 + 64])
+    assert_stored_after(kept, states, [3 + 16, 3 + 32, 3 + 48, 3 + 64])
     kept, states = record(30, burn_in=3, n_chains=n_chains)
-    assert_kept_after(kept, states, [3 + 4 * k for k in range(1, 7)])
+    assert_stored_after(kept, states, [3 + 4 * k for k in range(1, 7)])
     assert kept.spectra.shape == (n_chains, 6, 2)
     assert kept.n_recorded == 27  # probes are not thinned
 
@@ -67,7 +67,7 @@ def test_memory_bounds_the_number_too(monkeypatch):
     size = kept.draws[0].left.nbytes + kept.draws[0].right.nbytes
     monkeypatch.setattr(recorder, "MOST_BYTES", 4 * size)
     kept, states = record(20, burn_in=3)
-    assert_kept_after(kept, states, [3 + 8, 3 + 16])
+    assert_stored_after(kept, states, [3 + 8, 3 + 16])
     monkeypatch.setattr(recorder, "MOST_BYTES", 1)
     assert len(record(20)[0].draws) == 1
 

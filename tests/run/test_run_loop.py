@@ -48,7 +48,7 @@ def test_stops_when_it_is_enough(monkeypatch):
     assert outcome.stop_reason.endswith(f"less than {100 * loop.ENOUGH:g}% after 21 sweeps")
 
 
-def test_the_limit_says_how_far_it_got(monkeypatch):
+def test_the_limit_reports_how_far_it_got(monkeypatch):
     monkeypatch.setattr(loop, "added_error", lambda probes: 0.123)
     outcome = go(Plan(12, 5, 5, until_enough=True))
     assert outcome.run.n_sweeps == 12
@@ -109,7 +109,7 @@ def singular(state, info):
         (lambda state, info: (state._replace(noise_variance=np.inf), info), "not finite"),
     ],
 )
-def test_a_sweep_that_fails_says_so(how, cause):
+def test_a_sweep_that_fails_is_reported(how, cause):
     with pytest.raises(
         NumericalError, match=rf"sweep 7 of the sampler failed: .*{cause}\. Look for"
     ):
@@ -128,7 +128,7 @@ def test_interrupted_while_sampling():
         np.testing.assert_array_equal(got.left, expected.left)
 
 
-def test_interrupted_while_burning_in_keeps_the_last_state():
+def test_interrupted_while_burning_in_stores_the_last_state():
     outcome = go(Plan(20, 15, 15, until_enough=False), sweep=interrupted_after(9))
     ended = go(Plan(9, 8, 15, until_enough=False))
     (draw,) = outcome.run.recorder.draws

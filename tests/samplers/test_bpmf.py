@@ -12,8 +12,8 @@ from fillrank.samplers.model import Data
 from fillrank.table.units import standardise
 from reference import bpmf_geweke
 from reference.geweke import worst
+from reference.p_values import limit_of
 from reference.planted import plant
-from reference.verdicts import limit_of
 
 JOINT = pytest.mark.parametrize("joint", [True, False], ids=["joint", "entries"])
 _CLEAR_SCORE = 6.0
@@ -56,8 +56,8 @@ BUGS = {
     "mean without shrinkage": ("draw_factor_prior", "n / weight * ubar", "ubar"),
     "mean with the wrong precision": ("draw_factor_prior", "/ math.sqrt(weight)", "/ math.sqrt(n)"),
     "mean by T instead of its transpose": ("draw_factor_prior", "np.linalg.solve(T.T, z)", "T @ z"),
-    "columns by the old rows": ("sweep", "right, left, column_law", "right, state.left, column_law"),
-    "columns under the rows' law": ("sweep", "left, column_law, row", "left, row_law, row"),
+    "columns by the old rows": ("sweep", "right, left, column_prior", "right, state.left, column_prior"),
+    "columns under the rows' prior": ("sweep", "left, column_prior, row", "left, row_prior, row"),
     "noise without half": ("sweep", "b + 0.5 * square", "b + square"),
     "noise of too few entries": ("sweep", "a + 0.5 * data.n_entries", "a + 0.25 * data.n_entries"),
     "basis not taken back": ("_draw_entries", "multiplied(drawn, B.T", "multiplied(drawn, inverse"),
@@ -98,15 +98,15 @@ WAYS = {"joint": "_draw_jointly", "entries": "_draw_entries"}
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_row_without_entries_comes_from_the_law(way):
+def test_a_row_without_entries_comes_from_the_distribution(way):
     assert _scores_of_an_empty_row(getattr(bpmf, WAYS[way])).max() < limit_of(5)
 
 
 @pytest.mark.parametrize(
     ("way", "old", "new"),
     [
-        ("entries", "inverse @ law.mean", "law.mean"),
-        ("joint", "law.T @ law.T.T", "law.T.T @ law.T"),
+        ("entries", "inverse @ factor_prior.mean", "factor_prior.mean"),
+        ("joint", "factor_prior.T @ factor_prior.T.T", "factor_prior.T.T @ factor_prior.T"),
     ],
 )
 def test_a_wrong_prior_of_rows_is_caught(monkeypatch, way, old, new):
@@ -114,13 +114,13 @@ def test_a_wrong_prior_of_rows_is_caught(monkeypatch, way, old, new):
     assert _scores_of_an_empty_row(getattr(bpmf, WAYS[way])).max() > _CLEAR_SCORE
 
 
-def _scores_of_laws():
+def _scores_of_priors():
     """How far E Lambda = (nu_0 + n) W and E mu = n ubar/(n + beta_0) are off, over 4,000 draws."""
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((7, 2)) @ np.array([[1.0, 0.5], [0.0, 0.3]]) + [1.0, -2.0]
     prior, n = bpmf_geweke.PRIOR, 7
     alone = Workers(1)
-    laws = [
+    distributions = [
         bpmf.draw_factor_prior(vectors, prior, Address(chain_key(3, 0), t, ROW_HYPER), alone)
         for t in range(4000)
     ]
@@ -128,21 +128,23 @@ def _scores_of_laws():
     W = np.linalg.inv(
         prior.inverse_scale * np.eye(2) + scatter + n * 2.0 / (n + 2.0) * np.outer(ubar, ubar)
     )
-    drawn = np.array([(w.T @ w.T.T)[np.tril_indices(2)] for w in laws])
+    drawn = np.array([(w.T @ w.T.T)[np.tril_indices(2)] for w in distributions])
     expected = ((prior.degrees + n) * W)[np.tril_indices(2)]
-    z = (drawn.mean(axis=0) - expected) / (drawn.std(axis=0) / np.sqrt(len(laws)))
-    means = np.array([w.mean for w in laws])
-    z_mean = (means.mean(axis=0) - n / (n + 2.0) * ubar) / (means.std(axis=0) / np.sqrt(len(laws)))
+    z = (drawn.mean(axis=0) - expected) / (drawn.std(axis=0) / np.sqrt(len(distributions)))
+    means = np.array([w.mean for w in distributions])
+    z_mean = (means.mean(axis=0) - n / (n + 2.0) * ubar) / (
+        means.std(axis=0) / np.sqrt(len(distributions))
+    )
     return np.abs([*z, *z_mean])
 
 
-def test_law_of_the_laws():
-    assert _scores_of_laws().max() < limit_of(5)
+def test_distribution_of_the_priors():
+    assert _scores_of_priors().max() < limit_of(5)
 
 
 def test_a_wishart_with_its_scale_transposed_is_caught(monkeypatch):
     plant(monkeypatch, bpmf, "draw_factor_prior", 'trans="T", ', "")
-    assert _scores_of_laws().max() > _CLEAR_SCORE
+    assert _scores_of_priors().max() > _CLEAR_SCORE
 
 
 def _small(seed=0, missing=0.5, shape=(150, 120)):
@@ -217,7 +219,7 @@ def test_both_ways_sample_the_same_posterior():
     assert np.mean(z**2) < 2.0
 
 
-def test_a_guess_is_where_the_chain_begins():
+def test_a_guess_is_where_the_chain_starts():
     from fillrank.samplers.gasr import Options
     from fillrank.solvers.starts import spectral_start
 

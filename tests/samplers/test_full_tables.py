@@ -1,4 +1,4 @@
-"""Tables without holes, whose rows are drawn jointly by matrix products: GASR and BPMF.
+"""Tables without missing cells, whose rows are drawn jointly by matrix products: GASR and BPMF.
 
 Blocks and tiles are made so small that a small table has several.
 """
@@ -17,6 +17,7 @@ from fillrank.samplers.gasr import Options
 from fillrank.samplers.model import CompleteData, Data, Effect, detect_complete, draw_rows
 from reference import bpmf_geweke, geweke_cases
 from reference.geweke import worst
+from reference.p_values import limit_of
 from reference.planted import plant
 from reference.small_tables import (
     CENTRES,
@@ -29,7 +30,6 @@ from reference.small_tables import (
     dense_signal,
     random_state,
 )
-from reference.verdicts import limit_of
 
 ALL = Options(row_effects=True, column_effects=True, centres=True)
 OPTIONS = pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(kernel, "_TILE_COLUMNS", 3)
 
 
-def test_a_table_without_holes_is_seen_as_such():
+def test_a_complete_table_is_detected():
     X = np.arange(20.0).reshape(5, 4)
     table = Table(np.ones((5, 4), dtype=bool))
     data = table.data(X.ravel())
@@ -77,7 +77,7 @@ def test_a_table_without_holes_is_seen_as_such():
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_hole_leaves_the_entries_as_they_are():
+def test_a_missing_cell_leaves_the_entries_unchanged():
     table = Table(MASK)
     data = table.data(np.zeros(table.n_entries))
     assert detect_complete(data) is data
@@ -246,8 +246,8 @@ def _problem(shape=(7, 6), r=3, dtype=np.float64, scale=1.0):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((shape[0], 2)) @ rng.standard_normal((2, shape[1]))
     X = (X + 0.3 * rng.standard_normal(shape)).astype(dtype)
-    law = Effect(0.1, 0.2)
-    state = random_state(rng, shape, r, dtype, row_effect=law, column_effect=law)
+    effect = Effect(0.1, 0.2)
+    state = random_state(rng, shape, r, dtype, row_effect=effect, column_effect=effect)
     return FullTable(shape, dtype).data(scale * X.ravel()), X, state
 
 

@@ -1,4 +1,4 @@
-"""Every conditional draw of both samplers has the law that the joint density gives it."""
+"""Every conditional draw of both samplers has the distribution that the joint density gives it."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from reference.conditionals import (
     mixture_draws,
     published_conditionals,
 )
+from reference.p_values import ALARM
 from reference.small_tables import CENTRES, PLAIN
-from reference.verdicts import ALARM
 
 
 def _assert_no_alarm(p_values):
@@ -31,9 +31,9 @@ def test_half_sweep_tau_centres_rows_and_d(options):
     _assert_no_alarm(half_sweep_draws(options))
 
 
-def test_effects_given_their_law():
+def test_effects_given_their_distribution():
     _assert_no_alarm(effect_coefficients())
 
 
-def test_law_of_the_effects():
+def test_distribution_of_the_effects():
     _assert_no_alarm(effect_draws())

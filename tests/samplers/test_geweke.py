@@ -8,7 +8,7 @@ import pytest
 
 from reference import geweke_cases
 from reference.geweke import worst
-from reference.verdicts import limit_of
+from reference.p_values import limit_of
 
 
 def _assert_no_alarm(scores):

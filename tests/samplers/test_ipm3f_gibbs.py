@@ -1,6 +1,6 @@
 """The Gibbs sampler of iPM3F: Geweke's joint test, V and new rows by brute force, and invariants.
 
-Each statistical test raises a false alarm at the rate ``verdicts.ALARM``.
+Each statistical test raises a false alarm at the rate ``p_values.ALARM``.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ from reference import ipm3f_gibbs_geweke as cases
 from reference.geweke import worst
 from reference.ipm3f_gibbs_regression import new_rows_p, weights_of_columns_p
 from reference.ipm3f_prior import hinges
+from reference.p_values import ALARM, limit_of
 from reference.small_tables import Table
-from reference.verdicts import ALARM, limit_of
 
 HYPER = ipm3f.Hyper(
     C=0.3, ell=3.0, alpha=2.0, sigma=1.0, threshold_sd=4.0, n_levels=5, max_features=8
@@ -26,17 +26,17 @@ def _assert_no_alarm(scores):
     assert size < limit_of(len(scores)), f"{name}: z = {size:.1f}"
 
 
-def test_joint_law_with_a_full_buffet():
+def test_joint_distribution_with_a_full_buffet():
     _assert_no_alarm(cases.gibbs_scores(cases.HYPER, n_chains=400, length=15))
 
 
-def test_joint_law_with_room_to_spare():
+def test_joint_distribution_with_spare_capacity():
     _assert_no_alarm(cases.gibbs_scores(cases.ROOMY, n_chains=400, length=15))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hyper", [cases.HYPER, cases.ROOMY], ids=["full", "roomy"])
-def test_joint_law_long_chains(hyper):
+def test_joint_distribution_long_chains(hyper):
     _assert_no_alarm(cases.gibbs_scores(hyper, n_chains=2000, length=60, seed=1))
 
 

@@ -10,13 +10,13 @@ import pytest
 from fillrank.kernels import binary_features
 from fillrank.noise import hinge
 from fillrank.samplers import ipm3f
-from reference import ipm3f_gibbs_laws as laws
+from reference import ipm3f_gibbs_conditionals as conditionals
 from reference.geweke import worst
 from reference.ipm3f_gibbs_buffet import buffet_ps, chains_without_data
 from reference.ipm3f_gibbs_geweke import gibbs_scores
 from reference.ipm3f_gibbs_regression import new_rows_p, weights_of_columns_p
+from reference.p_values import ks_uniform
 from reference.planted import plant
-from reference.verdicts import ks_uniform
 
 _CLEAR_SCORE = 6.0
 _CLEAR_P = 1e-9
@@ -141,7 +141,7 @@ BITS = {
 @_parametrize(BITS, ["V for half of V"])
 def test_enumeration_catches(monkeypatch, bug):
     _plant(monkeypatch, bug)
-    _assert_clear_p(laws.shared_bits_p())
+    _assert_clear_p(conditionals.shared_bits_p())
 
 
 NEW = {
@@ -172,17 +172,17 @@ NEW = {
 @_parametrize(NEW, ["no determinant"])
 def test_quadrature_catches(monkeypatch, bug):
     _plant(monkeypatch, bug)
-    _assert_clear_p(min(laws.new_features_ps().values()))
+    _assert_clear_p(min(conditionals.new_features_ps().values()))
 
 
-# (A row that counts itself keeps these laws: without data it only moves less.)
+# (A row that counts itself keeps these distributions: without data it only moves less.)
 BUFFET = {name: JOINT[name] for name in ("alpha not shared among rows", "stale counts")} | {
     "a row too many": _features("_draw_shared_bits", ("(n_rows - others)", "(n_rows + 1 - others)"))
 }
 
 
 @_parametrize(BUFFET, ["a row too many"])
-def test_laws_of_the_buffet_catch(monkeypatch, bug):
+def test_distributions_of_the_buffet_catch(monkeypatch, bug):
     _plant(monkeypatch, bug)
     _assert_clear_p(min(buffet_ps(chains_without_data(n_chains=1500, length=25)).values()))
 
@@ -202,7 +202,9 @@ THRESHOLDS = {
 @_parametrize(THRESHOLDS, ["sd for variance of the thresholds"])
 def test_brute_force_catches_in_the_thresholds(monkeypatch, bug):
     _plant(monkeypatch, bug)
-    _assert_clear_p(min(ks_uniform(places) for places in laws.threshold_places(hinge, n=3000)))
+    _assert_clear_p(
+        min(ks_uniform(places) for places in conditionals.threshold_cdf_values(hinge, n=3000))
+    )
 
 
 COLUMNS = {name: JOINT[name] for name in ("rows' order for the columns", "sd for variance of V")}

@@ -1,8 +1,9 @@
 """One posterior, however it is computed: by either sampler, transposed, or with the sign turned.
 
 (a, b, sigma^2) are fixed, effects and centres off. Each answer is compared with that of the mixture
-sampler on the table as it stands, in 17 statistics. Standard errors come from 40 batches a chain, so
-the scores are judged by Student's law with 39 degrees of freedom (the smaller number, to be safe).
+sampler on the table as it stands, in 17 statistics. Standard errors come from 40 batches a chain,
+so the scores are judged by Student's distribution with 39 degrees of freedom (the smaller number,
+to be safe).
 """
 
 from functools import cache
@@ -12,10 +13,10 @@ import pytest
 
 from fillrank.samplers import gasr, gasr_published
 from reference.geweke import worst
+from reference.p_values import limit_of
 from reference.planted import plant
 from reference.posterior_chains import difference_scores, posterior_statistics
 from reference.small_tables import MASK, Table
-from reference.verdicts import limit_of
 
 _MODEL = {"a": 3.0, "b": 2.0, "noise_variance": 0.1}
 _N = 12_000

@@ -11,6 +11,7 @@ from fillrank.samplers import gasr, gasr_published
 from fillrank.samplers.gasr import Context, Options
 from fillrank.samplers.model import Data, Effect
 from fillrank.table.entries import compress
+from reference.p_values import batch_means, limit_of
 from reference.small_tables import (
     CENTRES,
     EFFECTS,
@@ -21,7 +22,6 @@ from reference.small_tables import (
     random_state,
     table_and_values,
 )
-from reference.verdicts import batch_means, limit_of
 
 ALL = Options(row_effects=True, column_effects=True, centres=True)
 SAMPLERS = [
@@ -42,8 +42,8 @@ def _problem(shape=(7, 6), r=3, share=0.6, dtype=np.float64, seed=0):
     X = rng.standard_normal((shape[0], 2)) @ rng.standard_normal((2, shape[1]))
     X = (X + 0.3 * rng.standard_normal(shape)).astype(dtype)
     _, data = table_and_values(mask, X, dtype)
-    law = Effect(0.1, 0.2)
-    state = random_state(rng, shape, r, dtype, row_effect=law, column_effect=law)
+    effect = Effect(0.1, 0.2)
+    state = random_state(rng, shape, r, dtype, row_effect=effect, column_effect=effect)
     return data, mask, X, state
 
 
@@ -94,8 +94,8 @@ def test_everything_moves_and_the_given_state_stays(sweep, options):
     if options.row_effects:
         moved |= {"alpha": after.left[:, r] != state.left[:, r]}
         moved |= {"beta": after.right[:, r + 1] != state.right[:, r + 1]}
-        moved |= {"row law": np.not_equal(after.row_effect, state.row_effect)}
-        moved |= {"column law": np.not_equal(after.column_effect, state.column_effect)}
+        moved |= {"row distribution": np.not_equal(after.row_effect, state.row_effect)}
+        moved |= {"column distribution": np.not_equal(after.column_effect, state.column_effect)}
     else:
         np.testing.assert_array_equal(after.left[:, r], state.left[:, r])
         np.testing.assert_array_equal(after.right[:, r + 1], state.right[:, r + 1])

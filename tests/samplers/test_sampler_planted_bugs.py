@@ -277,6 +277,6 @@ EFFECT_LAWS = {
 
 
 @_parametrize(EFFECT_LAWS, ["no prior of the mean"])
-def test_brute_force_catches_in_the_law_of_the_effects(monkeypatch, bug):
+def test_brute_force_catches_in_the_distribution_of_the_effects(monkeypatch, bug):
     _plant(monkeypatch, bug)
     _assert_clear_p(conditionals.effect_draws())

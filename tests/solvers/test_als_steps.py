@@ -104,7 +104,7 @@ def plant_stale_residual(monkeypatch):
 
 
 def plant_no_fill(monkeypatch):
-    """Forget V D^2, as if the holes were zeros."""
+    """Forget V D^2, as if the missing cells were zeros."""
     monkeypatch.setattr(
         als, "_filled_times", lambda side, workers: als.product(side.residual, side.other, workers)
     )

@@ -55,7 +55,7 @@ def slow_objective(X, mask, Z, law):
 
 
 def slow_step(X, mask, Z, law):
-    """Fill the holes, threshold all singular values, with weights for all of them."""
+    """Fill the missing cells, threshold all singular values, with weights for all of them."""
     omega = (law.a + 1) / (law.b + np.linalg.svd(Z, compute_uv=False))
     U, y, Vt = np.linalg.svd(np.where(mask, X, Z), full_matrices=False)
     return (U * np.maximum(y - omega, 0)) @ Vt
@@ -276,7 +276,7 @@ def test_a_solution_is_recognised():
     assert again.converged
 
 
-def test_rank_limit_is_kept_and_said():
+def test_rank_limit_is_respected_and_reported():
     X, mask = table(observed=0.8)
     data, penalty = setting(X, mask, 0.05)
     fit = hasi(data, penalty, 20.0, Limits(2, 2000, 1e-6), ONE, svd_of(X))

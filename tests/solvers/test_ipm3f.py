@@ -20,7 +20,7 @@ from helpers.ipm3f_checks import (
 )
 from reference.ipm3f_twins import bound_twin, factor_twin, factor_value, features_twin
 from reference.margin_errors import mean_absolute_error
-from reference.verdicts import limit_of
+from reference.p_values import limit_of
 
 
 @pytest.mark.parametrize("check", LIMITS, ids=lambda check: check.__name__)
@@ -138,7 +138,7 @@ def test_threads_do_not_change_a_bit():
             np.testing.assert_array_equal(a, b)
 
 
-def test_a_fit_stops_when_the_objective_is_calm_and_says_so():
+def test_a_fit_stops_when_the_objective_is_calm_and_reports_it():
     fit, _ = _large_fit(ONE, max_iterations=500)
     decreases = -np.diff(fit.objectives) / fit.objectives[:-1]
     assert fit.converged
@@ -147,7 +147,7 @@ def test_a_fit_stops_when_the_objective_is_calm_and_says_so():
     assert np.all(np.convolve(decreases < 1e-3, np.ones(solver.CALM), "valid")[:-1] < solver.CALM)
 
 
-def test_a_fit_that_is_cut_short_says_so():
+def test_a_fit_that_is_cut_short_is_reported():
     fit, _ = _large_fit(ONE, max_iterations=4)
     assert not fit.converged
     assert "max_iterations" in fit.reason

@@ -39,7 +39,7 @@ def one_blas_thread():
 
 
 def table(m=16, n=11, n_levels=5, missing=0.4, noise=0.5, seed=0):
-    """Levels 1 to L of low-rank scores with noise, cut at quantiles; holes are NaN."""
+    """Levels 1 to L of low-rank scores with noise, cut at quantiles; missing cells are NaN."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, 2)) @ rng.standard_normal((2, n))
     X += noise * rng.standard_normal((m, n))
@@ -264,7 +264,7 @@ def test_a_component_that_random_vectors_hardly_see():
     check_a_component_that_random_vectors_hardly_see()
 
 
-def test_there_are_no_new_components_at_the_minimum_or_without_room():
+def test_there_are_no_new_components_at_the_minimum_or_without_free_components():
     Y = table()
     for penalty, rank in ((3.0, 11), (0.1, 1)):
         scorer = solved(Y, penalty, rank).scorer
@@ -297,7 +297,7 @@ def test_rows_and_columns_without_entries():
     check_rows_and_columns_without_entries()
 
 
-def test_rows_of_one_level_keep_finite_thresholds():
+def test_rows_of_one_level_have_finite_thresholds():
     Y = table()
     Y[0], Y[1], Y[2] = 5.0, 1.0, np.nan
     Y[2, 4] = 3.0

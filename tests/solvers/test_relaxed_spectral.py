@@ -206,7 +206,7 @@ def test_P2_from_any_start():  # noqa: N802
         assert (np.diff(fit.objectives) <= 1e-13 * fit.objectives[0]).all()
 
 
-def test_P2_with_too_few_components_says_so():  # noqa: N802
+def test_P2_with_too_few_components_is_reported():  # noqa: N802
     data, penalty = setting(share=0.05)
     fit = relaxed_spectral(data, penalty, Limits(2, 3000, 1e-8), ONE)
     assert fit.factors.s.size == 2
@@ -317,7 +317,7 @@ def test_sweeps_alone_come_no_lower():
     assert (np.diff(fit.objectives) <= 1e-13 * fit.objectives[0]).all()
 
 
-def test_marginal_form_begins_as_HASI_does():  # noqa: N802
+def test_marginal_form_starts_as_HASI_does():  # noqa: N802
     data, penalty = setting()
     limits = Limits(15, 40, 1e-9)
     start = soft_impute(data, penalty, limits._replace(max_iterations=20), ONE).factors

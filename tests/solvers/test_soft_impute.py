@@ -71,9 +71,9 @@ def test_zero_from_the_largest_penalty_on(solve, times):
     X = table()
     data = data_of(X)
     largest = largest_penalty(data, ONE)
-    start = soft_impute(data, 0.5 * largest, TIGHT, ONE).factors
-    for begin in (None, start):
-        fit = solve(data, times * largest, TIGHT, ONE, begin)
+    warm = soft_impute(data, 0.5 * largest, TIGHT, ONE).factors
+    for start in (None, warm):
+        fit = solve(data, times * largest, TIGHT, ONE, start)
         assert fit.factors.s.size == 0
         assert fit.factors.U.shape == (24, 0)
         assert fit.converged

@@ -146,7 +146,7 @@ def test_a_factor_at_the_edge_of_the_noise_is_not_too_small_to_live():
 
 
 @pytest.mark.parametrize("missing", [0.3, 0.6])
-def test_factors_with_holes_are_near_the_truth(missing):
+def test_factors_with_missing_cells_are_near_the_truth(missing):
     X, truth = low_rank(200, 120, 4, 0.5, missing=missing)
     data = data_of(X, "float32")
     start = start_of(data)
@@ -201,7 +201,7 @@ def test_ratings_get_30():
     assert start.s.size <= 30
 
 
-def test_max_rank_is_kept_to():
+def test_max_rank_is_respected():
     X, _ = low_rank(60, 50, 8, 0.1)
     start = start_of(data_of(X), max_rank=3)
     assert start.max_rank == 3

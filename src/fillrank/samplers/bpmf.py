@@ -174,16 +174,16 @@ class Half(NamedTuple):
     values: Entries | Dense
     own: np.ndarray
     other: np.ndarray
-    law: FactorPrior
+    prior: FactorPrior
     other_counts: np.ndarray
 
 
 def _draw_jointly(
     half: Half, noise_variance: float, address: Address, workers: Workers
 ) -> tuple[np.ndarray, float]:
-    values, own, other, law, _ = half
+    values, own, other, factor_prior, _ = half
     own = own.copy()
-    prior = JointPrior(law.mean, law.T @ law.T.T)
+    prior = JointPrior(factor_prior.mean, factor_prior.T @ factor_prior.T.T)
     return own, draw_rows(values, own, other, prior, noise_variance, address, workers)
 
 
@@ -192,7 +192,7 @@ def common_basis(half: Half, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
 
     n_j is how many entries column j has: G is the sum of the Gram matrices of all rows.
     """
-    T, other = half.law.T, half.other
+    T, other = half.prior.T, half.other
     G = gram(other, np.zeros(len(T)), half.other_counts, workers)
     inverse = np.linalg.inv(T)
     inner = inverse @ G @ inverse.T
@@ -203,11 +203,11 @@ def common_basis(half: Half, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
 def _draw_entries(
     half: Half, noise_variance: float, address: Address, workers: Workers
 ) -> tuple[np.ndarray, float]:
-    values, own, other, law, _ = half
+    values, own, other, factor_prior, _ = half
     B, inverse = common_basis(half, workers)
     drawn, factors = multiplied(own, inverse.T, workers), multiplied(other, B, workers)
     rank = own.shape[1]
-    prior = Prior(np.arange(rank), inverse @ law.mean, np.ones(rank))
+    prior = Prior(np.arange(rank), inverse @ factor_prior.mean, np.ones(rank))
     square = draw_rows(values, drawn, factors, prior, noise_variance, address, workers)
     return multiplied(drawn, B.T, workers), square
 
@@ -219,14 +219,14 @@ def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[St
     draw_side = _draw_jointly if joint or data.is_complete else _draw_entries
     row_counts, column_counts = data.counts
 
-    row_law = draw_factor_prior(state.left, prior, Address(key, t, streams.ROW_HYPER), workers)
-    half = Half(data.rows, state.left, state.right, row_law, column_counts)
+    row_prior = draw_factor_prior(state.left, prior, Address(key, t, streams.ROW_HYPER), workers)
+    half = Half(data.rows, state.left, state.right, row_prior, column_counts)
     left, _ = draw_side(half, noise, Address(key, t, streams.ROWS), workers)
 
-    column_law = draw_factor_prior(
+    column_prior = draw_factor_prior(
         state.right, prior, Address(key, t, streams.COLUMN_HYPER), workers
     )
-    half = Half(data.columns, state.right, left, column_law, row_counts)
+    half = Half(data.columns, state.right, left, column_prior, row_counts)
     right, square = draw_side(half, noise, Address(key, t, streams.COLUMNS), workers)
 
     if prior.noise is not None:
@@ -234,7 +234,7 @@ def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[St
         where = Address(key, t, streams.NOISE)
         noise = 1.0 / _draw_precision(where, a + 0.5 * data.n_entries, b + 0.5 * square)
         noise = max(noise, SMALLEST_NOISE)
-    return State(left, right, row_law, column_law, noise, t + 1), Info(square)
+    return State(left, right, row_prior, column_prior, noise, t + 1), Info(square)
 
 
 def draw(state: State) -> Draw:

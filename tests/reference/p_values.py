@@ -1,10 +1,10 @@
 """From draws to a verdict: probability integral transforms, KS tests, z-scores.
 
-Keys are fixed, so a test that passes goes on passing. ``ALARM`` is the rate of false alarms of one
-check, that is, how often right code would fail it when its key is first chosen. The folders samplers
-and kernels hold fewer than 30 checks, slow ones included: with new keys for all of them, right code
-would fail one in fewer than 1 of 1,000 runs. A check with several scores or p-values shares ALARM
-among them (Bonferroni).
+Keys are fixed, so a test that passes continues passing. ``ALARM`` is the rate of false alarms of
+one check, that is, how often right code would fail it when its key is first chosen. The folders
+samplers and kernels hold fewer than 30 checks, slow ones included: with new keys for all of them,
+right code would fail one in fewer than 1 of 1,000 runs. A check with several scores or p-values
+shares ALARM among them (Bonferroni).
 """
 
 import numpy as np
@@ -35,11 +35,11 @@ def _cdf(grid, log_density):
     return cdf / cdf[..., -1:]
 
 
-def places_in_law(draws, grid, log_density):
-    """P(X <= draw) for each draw, from a density tabulated on a grid: uniform if the law is right.
+def cdf_values(draws, grid, log_density):
+    """P(X <= draw) for each draw, from a density on a grid: uniform if the distribution is right.
 
-    ``grid`` (g,) or (n, g) ascends, ``log_density`` (g,), one law for all the draws, or (n, g), needs
-    no normalisation.
+    ``grid`` (g,) or (n, g) ascends, ``log_density`` (g,), one distribution for all the draws, or
+    (n, g), needs no normalisation.
     """
     draws, cdf = np.asarray(draws), _cdf(grid, log_density)
     if cdf.ndim == 1:

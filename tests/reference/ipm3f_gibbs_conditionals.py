@@ -13,7 +13,7 @@ from fillrank.kernels.binary_features import FeaturePrior, Features
 from fillrank.kernels.ordinal import Scorer
 from fillrank.noise.hinge import Hinge
 from fillrank.table.entries import Entries
-from reference.verdicts import places_in_law
+from reference.p_values import cdf_values
 
 # A row of five entries on four levels, for the thresholds.
 HINGE = Hinge(C=0.8, ell=1.5, threshold_mean=np.array([-2.0, 0.5, 3.0]), threshold_sd=2.0)
@@ -36,8 +36,8 @@ def entries_of_equal_rows(n, thresholds):
     return entries, Scorer(np.ones((n, 1)), SCORES[:, None].copy(), thresholds)
 
 
-def threshold_places(likelihood, n):
-    """For each threshold, the places of n draws given lambda in the law of the joint density."""
+def threshold_cdf_values(likelihood, n):
+    """For each threshold, the cdf of the joint density at n draws given lambda."""
     rng = np.random.default_rng(2)
     reciprocals = rng.gamma(1.0, 1.0, (LEVELS.size, HINGE.threshold_mean.size))
     drawn = _threshold_draws(likelihood._draw_thresholds, reciprocals, n)
@@ -47,7 +47,7 @@ def threshold_places(likelihood, n):
         zeta = HINGE.ell - T * (grid[:, None] - SCORES)
         density = log_mixture(1.0 / reciprocals[:, r], zeta, HINGE.C).sum(axis=1)
         density -= 0.5 * ((grid - rho) / HINGE.threshold_sd) ** 2
-        yield places_in_law(drawn[:, r], grid, density)
+        yield cdf_values(drawn[:, r], grid, density)
 
 
 def _threshold_draws(draw, reciprocals, n):
@@ -112,7 +112,7 @@ def _after_orders(start, orders, log_posterior):
 
 
 def chi2_p(drawn, law):
-    """The p-value of draws (hashable) under a finite law."""
+    """The p-value of draws (hashable) under a finite distribution."""
     counts = dict.fromkeys(law, 0)
     for value in drawn:
         counts[value] += 1
@@ -158,7 +158,7 @@ def known_bits_p(n=8000):
     return chi2_p([tuple(bits) for bits in features.Z], law)
 
 
-def _new_features_law(residual, n_rows, most):
+def _new_features_distribution(residual, n_rows, most):
     """{kappa: probability}, the new V integrated out by quadrature over their sum s."""
     weights = []
     for kappa in range(most + 1):
@@ -169,8 +169,8 @@ def _new_features_law(residual, n_rows, most):
                 continue
             law = stats.norm(0.0, PRIOR.sigma * math.sqrt(kappa))
             likelihood *= integrate.quad(
-                lambda s, w=w, e=e, law=law: law.pdf(s) * math.exp(-0.5 * w * (e - s) ** 2), -40, 40,
-                points=[0.0, e],
+                lambda s, w=w, e=e, law=law: law.pdf(s) * math.exp(-0.5 * w * (e - s) ** 2), -40,
+                40, points=[0.0, e],
             )[0]  # fmt: skip
         weights.append(stats.poisson(PRIOR.alpha / n_rows).pmf(kappa) * likelihood)
     total = sum(weights)
@@ -180,14 +180,14 @@ def _new_features_law(residual, n_rows, most):
 def new_features_ps(n=8000):
     """{check: p-value} of the features that row 0 alone has, and of their V.
 
-    Row 0 begins with one such feature, which must be forgotten; there is room for four.
+    Row 0 starts with one such feature, which must be forgotten; there is room for four.
     """
     Z, V = np.array([[1.0], [0.0]]), np.full((_N_COLUMNS, 1), 3.0)
     most = 4
     drawn = [_draw_row_zero(Z, V, most, sweep) for sweep in range(n)]
     # Row 1 comes later: it may share these features, but it cannot take them from row 0.
     kappas = [int(features.Z[0].sum()) for features in drawn]
-    ps = {"kappa": chi2_p(kappas, _new_features_law(RESPONSES, 2, most))}
+    ps = {"kappa": chi2_p(kappas, _new_features_distribution(RESPONSES, 2, most))}
     for kappa in (1, 2):
         own = np.array([f.V[:, f.Z[0] == 1.0] for f in drawn if f.Z[0].sum() == kappa])
         ps |= _v_ps(own, kappa)
