@@ -25,7 +25,7 @@ def seeds() -> list[bytes]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """A whole archive of a damaged file."""
+    """Damage a file; the archive stays valid."""
     texts = movielens.seeds()
     return _zipped(mutated(rng, rng.choice(texts), texts))
 

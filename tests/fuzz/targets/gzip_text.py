@@ -17,7 +17,7 @@ def seeds() -> list[bytes]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """A damaged table, compressed whole; now and then in two members, or very long."""
+    """Damage the table, then compress it; sometimes in two members, or very long."""
     text = mutated(rng, rng.choice(_TEXTS), _TEXTS)
     if rng.random() < 0.02:
         text += rng.choice((b"\n", b"1,1,1\n", b"9")) * 300_000

@@ -16,7 +16,7 @@ def seeds() -> list[bytes]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """A damaged matrix, compressed whole."""
+    """Damage the matrix, then compress it."""
     texts = matrix_market.seeds()
     return gzip.compress(mutated(rng, rng.choice(texts), texts), mtime=0)
 

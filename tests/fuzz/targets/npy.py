@@ -24,8 +24,8 @@ def saved(array: np.ndarray) -> bytes:
 
 def seeds() -> list[bytes]:
     cells = ratings()
-    whole = [saved(np.nan_to_num(cells).astype(kind)) for kind in _TYPES]
-    return [saved(cells), saved(np.asfortranarray(cells)), *whole]
+    complete = [saved(np.nan_to_num(cells).astype(kind)) for kind in _TYPES]
+    return [saved(cells), saved(np.asfortranarray(cells)), *complete]
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:

@@ -36,6 +36,6 @@ def seeds() -> list[bytes]:
 def attempt(path: Path) -> None:
     numbered = b"p" not in path.read_bytes()
     data = _known(not numbered)
-    asked = read_pairs(path, data, None, None)
-    data.row_positions(asked.rows)
-    data.column_positions(asked.columns)
+    pairs = read_pairs(path, data, None, None)
+    data.row_positions(pairs.rows)
+    data.column_positions(pairs.columns)
