@@ -1,7 +1,6 @@
-"""Model files made by someone who means harm: what does not fit together is refused, and what is
-taken can be asked everything without a crash.
+"""Hostile model files: inconsistent ones are refused, and accepted ones cannot cause a crash.
 
-Whoever writes a file can write any prediction into it. What passes here is no worse than that.
+The author of a file can write any prediction into it. What is accepted here is no worse than that.
 """
 
 import os
@@ -26,7 +25,7 @@ from reference.planted import plant
 
 CASES = ("GASR", "SoftImpute", "M3F", "IPM3F", "IPM3F gibbs")
 
-# What can be altered so that the file is still one that could have been.
+# Changes after which the file is still valid.
 _FOR_THE_NEXT_FIT = (
     "max_rank|max_iterations|tolerance|penalty|levels|progress|random_state|n_sweeps|burn_in|"
     "n_chains|effects|centres|start|dtype|value_range|sampler"
@@ -79,7 +78,7 @@ def content(request, tmp_path_factory):
 
 
 def loaded(content, monkeypatch):
-    """The model of a file with this content, or None if it is refused. Nothing else may happen."""
+    """Return the model of a file with this content, or None if it is refused."""
     monkeypatch.setattr(model_file, "read", lambda path, kind: content)
     try:
         return fr.load("model.fillrank")
@@ -87,21 +86,21 @@ def loaded(content, monkeypatch):
         return None
 
 
-def taken_wrongly(content, monkeypatch, only=""):
-    """What can be altered in a file though that may do harm."""
+def wrongly_accepted(content, monkeypatch, only=""):
+    """Yield changes to a file that are accepted but may be harmful."""
     for what, other in forged(content, only):
         if loaded(other, monkeypatch) is not None and not HARMLESS.fullmatch(what):
             yield what
 
 
-def test_whatever_does_not_fit_is_refused(content, monkeypatch):
+def test_inconsistent_files_are_refused(content, monkeypatch):
     assert loaded(content, monkeypatch) is not None
     assert sum(1 for _ in forged(content)) > 700
-    assert [*taken_wrongly(content, monkeypatch)] == []
+    assert [*wrongly_accepted(content, monkeypatch)] == []
 
 
 def changed(part, value):
-    """A forger who writes another value into a part of the page of JSON."""
+    """Return a function that writes another value into the JSON document."""
 
     def forge(content):
         *path, last = part.split("/")
@@ -114,7 +113,7 @@ def changed(part, value):
 
 
 def replaced(name, make):
-    """A forger who makes another array of one."""
+    """Return a function that replaces an array by one made from it."""
 
     def forge(content):
         content.arrays[name] = make(content.arrays[name])
@@ -122,8 +121,8 @@ def replaced(name, make):
     return forge
 
 
-def as_names(*names):
-    text = ",".join(names).encode()
+def as_labels(*labels):
+    text = ",".join(labels).encode()
     return lambda array: np.frombuffer(b"[" + text + b"]", np.uint8)
 
 
@@ -136,7 +135,7 @@ FORGERIES = {
     "a folder to write to": (changed("parts/settings/checkpoint", "/tmp"), "checkpoint"),
     "a billion threads": (changed("parts/settings/n_threads", 10**9), "from 1 to 1024"),
     "an unknown library": (changed("parts/table/backend", "antigravity"), "backend must be"),
-    "a rank in words": (changed("parts/rank_", "three"), "must be an integer"),
+    "a rank as text": (changed("parts/rank_", "three"), "must be an integer"),
     "a cell outside": (
         replaced("table/entries/row_index", lambda i: np.append(i[:-1], np.int32(20))),
         "its entries are not those of a table",
@@ -153,28 +152,28 @@ FORGERIES = {
         replaced("table/entries/column_index", lambda j: np.append(j[:-1], j[-2])),
         "its entries are not those of a table",
     ),
-    "names twice": (
-        replaced("table/row_labels", as_names(*['"r"'] * 20)),
+    "repeated labels": (
+        replaced("table/row_labels", as_labels(*['"r"'] * 20)),
         "used more than once",
     ),
-    "names that are none": (
-        replaced("table/row_labels", as_names('{"float":"nan"}', *(f"{i}" for i in range(19)))),
+    "missing labels": (
+        replaced("table/row_labels", as_labels('{"float":"nan"}', *(f"{i}" for i in range(19)))),
         "a missing one",
     ),
-    "no names": (replaced("table/row_labels", as_names()), "no rows, or no columns"),
+    "no labels": (replaced("table/row_labels", as_labels()), "no rows, or no columns"),
     "fewer features": (
-        replaced("feature_names_in_", as_names('"c0"')),
+        replaced("feature_names_in_", as_labels('"c0"')),
         "its features are not the columns",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("forge", "words"), FORGERIES.values(), ids=FORGERIES)
-def test_forgeries_are_told_by_name(forge, words, tmp_path):
+@pytest.mark.parametrize(("forge", "message"), FORGERIES.values(), ids=FORGERIES)
+def test_forgeries_are_refused_with_a_reason(forge, message, tmp_path):
     content = content_of("GASR", tmp_path)
     forge(content)
     write(tmp_path / "forged.fillrank", content)
-    with pytest.raises(ReadError, match=f"forged.fillrank cannot be loaded: .*{words}"):
+    with pytest.raises(ReadError, match=f"forged.fillrank cannot be loaded: .*{message}"):
         fr.load(tmp_path / "forged.fillrank")
 
 
@@ -189,17 +188,17 @@ def test_forgeries_are_told_by_name(forge, words, tmp_path):
         ("n_threads", model_file, "_checked_settings", "1, _MOST_THREADS)", "1)"),
     ],
 )
-def test_planted_bugs_let_forgeries_through(where, module, name, old, new, tmp_path, monkeypatch):
+def test_planted_bugs_accept_forgeries(where, module, name, old, new, tmp_path, monkeypatch):
     content = content_of("SoftImpute", tmp_path)
-    assert not any(taken_wrongly(content, monkeypatch, where))
+    assert not any(wrongly_accepted(content, monkeypatch, where))
     plant(monkeypatch, module, name, old, new)
-    assert any(taken_wrongly(content, monkeypatch, where))
+    assert any(wrongly_accepted(content, monkeypatch, where))
 
 
-# What is taken can be asked everything
+# Accepted models support every request
 
 
-def questions(model, name):
+def requests(model, name):
     data = model.observations_
     rows, columns = data.row_labels, data.column_labels
     cells = np.repeat(rows, len(columns)), np.tile(columns, len(rows))
@@ -222,7 +221,7 @@ def questions(model, name):
 
 
 def problems(name, folder, only=""):
-    """What goes wrong with models of forged arrays that were taken, beyond what fillrank refuses."""
+    """Yield the errors, other than refusals, of models with forged arrays."""
     content = content_of(name, Path(folder))
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for what, other in forged(content._replace(about={}), only):
@@ -231,17 +230,17 @@ def problems(name, folder, only=""):
             except Exception as error:
                 yield f"{what}: {error!r}"
                 continue
-            for ask in questions(model, name) if model else ():
+            for request in requests(model, name) if model else ():
                 try:
-                    ask()
-                except FillrankError:  # it has no such answer
+                    request()
+                except FillrankError:  # not supported
                     pass
                 except Exception as error:
                     yield f"{what}: {error!r}"
 
 
 def run_with_bounds_checked(code, tmp_path):
-    """What is printed by a process in which numba looks at every index."""
+    """Return the output of a process in which numba checks every index."""
     here = Path(__file__).parent
     start = f"import sys, warnings; sys.path[:0] = {[str(here), str(here.parent)]}\n"
     start += "warnings.simplefilter('ignore')\n"
@@ -256,7 +255,7 @@ def run_with_bounds_checked(code, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_kernels_never_look_beyond_their_arrays(name, tmp_path):
+def test_kernels_never_index_out_of_bounds(name, tmp_path):
     code = f"""
         from test_hostile_models import problems
         print(*problems({name!r}, {str(tmp_path)!r}), sep="\\n")
@@ -266,7 +265,7 @@ def test_kernels_never_look_beyond_their_arrays(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["GASR", "M3F"])
-def test_without_checks_they_would(name, tmp_path):
+def test_without_validation_they_would(name, tmp_path):
     code = f"""
         from fillrank.posterior import validation
         validation._require = lambda condition, rule: None

@@ -1,4 +1,4 @@
-"""Model files of all layouts that there have been: they can be read for ever.
+"""Model files of all layouts so far: every later version must read them.
 
 The files and what they predict were written by tests/helpers/make_models.py.
 """
@@ -16,7 +16,7 @@ EXPECTED = json.loads((make.FOLDER / "expected.json").read_text())
 PATHS = sorted(make.FOLDER.glob("*.fillrank"))
 
 
-def test_every_file_has_its_answers():
+def test_every_file_has_expected_results():
     assert [path.name for path in PATHS] == sorted(EXPECTED)
     assert {name for path in PATHS for name in make.MODELS if path.stem.endswith(f"-{name}")} == {
         *make.MODELS
@@ -27,11 +27,11 @@ def test_every_file_has_its_answers():
 def test_files_of_earlier_versions_are_read(path):
     assert path.stat().st_size < 60_000
     model = fr.load(path)
-    said = make.answers(model)
-    assert said.keys() == EXPECTED[path.name].keys()
+    found = make.answers(model)
+    assert found.keys() == EXPECTED[path.name].keys()
     for name, expected in EXPECTED[path.name].items():
-        # Other processors round otherwise.
-        np.testing.assert_allclose(said[name], expected, rtol=1e-6, atol=1e-6)
+        # Rounding differs between processors.
+        np.testing.assert_allclose(found[name], expected, rtol=1e-6, atol=1e-6)
     table = make.ratings()
     assert model.transform(table).index.name == "who"
     assert len(model.observations_) == table.notna().to_numpy().sum()
@@ -40,8 +40,8 @@ def test_files_of_earlier_versions_are_read(path):
         assert model.traces_.n_entries == len(model.observations_)
 
 
-def test_the_answers_are_those_of_the_files_alone():
-    """Had the models been fitted otherwise, the tests would see it."""
+def test_a_changed_model_is_detected():
+    """A small change of a model exceeds the tolerance."""
     first = fr.load(PATHS[0])
     wrong = first.posterior_.units._replace(location=first.posterior_.units.location + 1e-4)
     first = replace(first, posterior=replace(first.posterior, units=wrong))

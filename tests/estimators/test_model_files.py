@@ -1,4 +1,4 @@
-"""Fitted models kept in files: what comes back, what is in there, and where they cannot go."""
+"""Model files: what they contain, and what is restored from them."""
 
 import os
 import re
@@ -39,8 +39,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarn
 NAMES = pytest.mark.parametrize("name", METHODS)
 
 
-def there_and_back(model, path, **how):
-    model.save(path, **how)
+def round_trip(model, path, **settings):
+    model.save(path, **settings)
     return fr.load(path)
 
 
@@ -50,7 +50,7 @@ def path(tmp_path):
 
 
 def same(one, other):
-    """Equal to the bit, in type, shape and value, all the way down."""
+    """Return whether two values are equal in every type, shape and bit."""
     if type(one) is not type(other):
         return False
     if isinstance(one, np.ndarray):
@@ -70,8 +70,8 @@ def same(one, other):
     return one == other or (one != one and other != other)
 
 
-def answers(model, name):
-    """All that a model of this method can be asked, by what was asked."""
+def results(model, name):
+    """Yield (name, result) of every request that a model of this method supports."""
     n_rows, n_columns = model.observations_.shape
     rows, columns = all_cells((n_rows, n_columns))
     yield "predict", model.predict(rows, columns)
@@ -91,14 +91,14 @@ def answers(model, name):
         yield "curious", model.recommend(n=3, by="curious", random_state=1)
         yield "sample_completions", model.sample_completions(3, random_state=2)
         yield "to_arviz", {k: v.values for k, v in model.to_arviz()["posterior"].items()}
-    if name in ("GASR", "IPM3F gibbs"):  # they take a second
+    if name in ("GASR", "IPM3F gibbs"):  # it takes a second
         yield "diagnostics", vars(model.diagnostics())
     if name == "IPM3F gibbs":
         yield "predict_mean", model.predict_mean(rows, columns)
 
 
 def attributes(model):
-    """What was fitted, and is to be seen; the table apart."""
+    """Return the fitted attributes, without the table."""
     completion = model.completion_
     parts = asdict(completion.posterior) | completion.record.fitted_attributes()
     return parts | {"names": completion.feature_names, "folded_in": completion.folded_in}
@@ -107,21 +107,23 @@ def attributes(model):
 @NAMES
 def test_a_loaded_model_is_the_same_to_the_bit(name, path):
     model = fitted(name)
-    again = there_and_back(model, path, with_data=True)
-    assert isinstance(again, fr.Completion)
-    assert again.method == type(model).__name__
-    assert same(again.settings, model.completion_.settings)
-    assert same(attributes(again), attributes(model))
-    for (what, got), (_, expected) in zip(answers(again, name), answers(model, name), strict=True):
+    restored = round_trip(model, path, with_data=True)
+    assert isinstance(restored, fr.Completion)
+    assert restored.method == type(model).__name__
+    assert same(restored.settings, model.completion_.settings)
+    assert same(attributes(restored), attributes(model))
+    for (what, got), (_, expected) in zip(
+        results(restored, name), results(model, name), strict=True
+    ):
         assert same(got, expected), what
 
 
 @NAMES
-def test_a_loaded_model_is_kept_as_it_was(name, path):
-    again = path.with_name("again")
-    there_and_back(fitted(name), path, with_data=True).save(again, with_data=True)
-    assert same(read(again, "model"), read(path, "model"))
-    assert again.read_bytes() == path.read_bytes()
+def test_a_loaded_model_is_saved_unchanged(name, path):
+    restored = path.with_name("copy")
+    round_trip(fitted(name), path, with_data=True).save(restored, with_data=True)
+    assert same(read(restored, "model"), read(path, "model"))
+    assert restored.read_bytes() == path.read_bytes()
 
 
 @NAMES
@@ -167,40 +169,40 @@ def test_the_same_fit_is_the_same_file_in_every_process(tmp_path):
 
 
 @NAMES
-def test_a_model_of_new_rows_is_kept_too(name, path):
+def test_a_model_of_new_rows_is_saved(name, path):
     new = fitted(name).fold_in(new_rows(name))
-    again = there_and_back(new, path, with_data=True)
-    assert same(attributes(again), attributes(new))
+    restored = round_trip(new, path, with_data=True)
+    assert same(attributes(restored), attributes(new))
     cells = all_cells((3, 12))
-    assert same(again.predict(*cells), new.predict(*cells))
+    assert same(restored.predict(*cells), new.predict(*cells))
     if name in DRAWN:
-        assert same(again.predict_interval(*cells), new.predict_interval(*cells))
+        assert same(restored.predict_interval(*cells), new.predict_interval(*cells))
         with pytest.raises(NotSupportedError, match="new rows or columns has no diagnostics"):
-            again.diagnostics()
+            restored.diagnostics()
 
 
-def test_a_model_of_new_columns_is_kept_too(path):
+def test_a_model_of_new_columns_is_saved(path):
     cells = cells_of("GASR", n_columns=2, seed=3)
     frame = pd.DataFrame(table(20, 12), columns=[f"c{j}" for j in range(12)])
     new = fit("GASR", frame).fold_in(pd.DataFrame(cells, columns=["x", "y"]), axis="columns")
-    again = there_and_back(new, path)
-    assert again.predict(3, "y") == new.predict(3, "y")
-    assert again.observations_.shape == (20, 2)
+    restored = round_trip(new, path)
+    assert restored.predict(3, "y") == new.predict(3, "y")
+    assert restored.observations_.shape == (20, 2)
 
 
-def test_a_lost_bit_is_seen(path, monkeypatch):
-    """Draws that are not first rounded to what half precision holds would come back the same, too."""
+def test_a_lost_bit_is_detected(path, monkeypatch):
+    """The planted bug compresses draws that float16 cannot represent exactly."""
     plant(monkeypatch, array_file, "_compress", "np.array_equal(", "np.isfinite(half).all() or (")
     plant(monkeypatch, array_file, "_compress", "or np.any(array.view(np.uint32) & 0x1FFF)", "")
     with pytest.raises(AssertionError):
         test_a_loaded_model_is_the_same_to_the_bit("BPMF", path)
 
 
-# Names and tables
+# Labels and tables
 
 
 DAYS = np.arange("2020-01-01", "2020-01-07", dtype="datetime64[D]")
-ROW_NAMES = {
+LABELS = {
     "ints": np.array([7, 3, 11, 2**62, -5, 0]),
     "text": np.array(["a", "b", "c", "d", "e", "f"], dtype=object),
     "unicode": np.array(["Zoë", "王", "🐢", " ", "a/b", "\\"], dtype=object),
@@ -212,19 +214,19 @@ ROW_NAMES = {
 }
 
 
-@pytest.mark.parametrize("names", ROW_NAMES.values(), ids=ROW_NAMES.keys())
-def test_names_come_back_as_they_went(names, path):
+@pytest.mark.parametrize("names", LABELS.values(), ids=LABELS.keys())
+def test_labels_are_restored_unchanged(names, path):
     rows, columns = np.nonzero(~np.isnan(table(6, 6)))
     values = table(6, 6)[rows, columns]
     model = quick().fit(fr.Observations.from_triplets(names[rows], names[columns], values))
-    again = there_and_back(model, path)
+    restored = round_trip(model, path)
     for labels in ("row_labels", "column_labels"):
-        assert same(getattr(again.observations_, labels), getattr(model.observations_, labels))
+        assert same(getattr(restored.observations_, labels), getattr(model.observations_, labels))
     for row in names:
-        assert same(again.predict(row, names[1]), model.predict(row, names[1]))
+        assert same(restored.predict(row, names[1]), model.predict(row, names[1]))
 
 
-def test_names_that_no_file_can_hold_are_refused_with_a_way_out(path):
+def test_labels_that_cannot_be_stored_are_refused_with_advice(path):
     frame = pd.DataFrame(table(6, 4), columns=pd.MultiIndex.from_product([["a", "b"], [1, 2]]))
     model = quick().fit(frame)
     with pytest.raises(InputError, match=r"got one of type tuple\. Convert such labels to text"):
@@ -260,19 +262,19 @@ KINDS = dict(kinds_of_tables())
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_answers_are_of_the_kind_of_the_table(kind, path):
+def test_results_have_the_type_of_the_table(kind, path):
     given = KINDS[kind]
     model = quick().fit(given)
-    again = there_and_back(model, path, with_data=True)
-    assert same(again.observations_.origin, model.observations_.origin)
-    assert same(attributes(again), attributes(model))
-    for ask in (
+    restored = round_trip(model, path, with_data=True)
+    assert same(restored.observations_.origin, model.observations_.origin)
+    assert same(attributes(restored), attributes(model))
+    for request in (
         lambda model: model.recommend(n=2),
         lambda model: model.sample_completions(1)[0],
         lambda model: next(model.predict_missing()),
         lambda model: model.transform(given),
     ):
-        got, expected = ask(again), ask(model)
+        got, expected = request(restored), request(model)
         assert same(got, expected)
         if isinstance(got, pd.DataFrame):
             pd.testing.assert_frame_equal(got, expected)
@@ -287,47 +289,47 @@ def test_answers_are_of_the_kind_of_the_table(kind, path):
         ("observations.column_labels,", "observations.column_labels[::-1],"),
     ],
 )
-def test_planted_bugs_in_what_is_kept_of_a_table_are_seen(path, monkeypatch, old, new):
+def test_planted_bugs_in_what_is_stored_of_a_table_are_detected(path, monkeypatch, old, new):
     plant(monkeypatch, model_file, "_table_part", old, new)
     with pytest.raises(AssertionError):
-        test_answers_are_of_the_kind_of_the_table("pandas, index", path)
+        test_results_have_the_type_of_the_table("pandas, index", path)
 
 
-def test_a_library_that_is_not_installed_is_done_without(path, monkeypatch):
+def test_a_library_that_is_not_installed(path, monkeypatch):
     model = quick().fit(pl.DataFrame(table(6, 4), schema=list("wxyz")))
     model.save(path)
     monkeypatch.setattr(model_file, "find_spec", lambda name: None)
-    again = fr.load(path)
-    assert again.observations_.origin.backend is None
-    assert same(again.predict(0, "w"), model.predict(0, "w"))
+    restored = fr.load(path)
+    assert restored.observations_.origin.backend is None
+    assert same(restored.predict(0, "w"), model.predict(0, "w"))
 
 
 def test_plots_of_a_loaded_model(path):
     for name, plots in {"GASR": ("spectrum", "trace"), "SoftImpute": ("path",)}.items():
         model = fitted(name)
-        again = there_and_back(model, path)  # without its entries
+        restored = round_trip(model, path)  # without its entries
         for plot in plots:
-            ax = getattr(fr.plot, plot)(again)
+            ax = getattr(fr.plot, plot)(restored)
             assert isinstance(ax, Axes)
             expected = getattr(fr.plot, plot)(model)
             for line, other in zip(ax.lines, expected.lines, strict=True):
                 assert same(np.asarray(line.get_xydata()), np.asarray(other.get_xydata()))
     test = fr.Observations.of(table(20, 12, seed=5))
-    assert isinstance(fr.plot.predicted(there_and_back(fitted("GASR"), path), test), Axes)
+    assert isinstance(fr.plot.predicted(round_trip(fitted("GASR"), path), test), Axes)
 
 
-# The entries stay at home, unless asked
+# Observed entries are stored only on request
 
 
 def marked():
-    """A table, some of whose values are easy to find in a file."""
+    """Return a table with a value that is easy to find in a file."""
     cells = table(20, 12)
     cells[3, 4] = np.frombuffer(b"MARK" + b"ED\x01\x40")[0]
     return cells
 
 
 @pytest.mark.parametrize("name", ["GASR", "GASR float64", "BPMF", "SoftImpute"])
-def test_without_with_data_a_file_holds_no_values(name, path):
+def test_without_with_data_a_file_has_no_values(name, path):
     cells = marked()
     values = cells[~np.isnan(cells)]
     model = fit(name, cells)
@@ -344,34 +346,34 @@ def test_without_with_data_a_file_holds_no_values(name, path):
     assert len(fr.load(path).observations_) == 0
 
 
-def test_the_table_of_a_model_without_its_entries_can_be_shown(path):
+def test_the_table_of_a_model_without_its_entries_has_a_repr(path):
     fitted("SoftImpute").save(path)
     assert repr(fr.load(path).observations_).endswith("entries not stored>")
 
 
-def test_a_model_without_its_entries_says_what_to_do(path):
+def test_a_model_without_its_entries_gives_advice(path):
     model = fitted("GASR")
-    again = there_and_back(model, path)
-    for ask in (again.predict_missing, again.sample_completions):
+    restored = round_trip(model, path)
+    for request in (restored.predict_missing, restored.sample_completions):
         with pytest.raises(NotSupportedError, match=r"save\(path, with_data=True\)"):
-            ask()
+            request()
     with pytest.raises(NotSupportedError, match="leave_out=table; or leave_out=None"):
-        again.recommend()
+        restored.recommend()
     with pytest.raises(NotSupportedError, match="Save it without, or fit it again"):
-        again.save(path, with_data=True)
-    assert same(again.recommend(n=3, leave_out=table(20, 12)), model.recommend(n=3))
-    assert same(again.recommend(n=3, leave_out=None), model.recommend(n=3, leave_out=None))
-    again.save(path)
+        restored.save(path, with_data=True)
+    assert same(restored.recommend(n=3, leave_out=table(20, 12)), model.recommend(n=3))
+    assert same(restored.recommend(n=3, leave_out=None), model.recommend(n=3, leave_out=None))
+    restored.save(path)
     assert same(fr.load(path).predict(0, 1), model.predict(0, 1))
 
 
 def test_the_settings_of_a_loaded_model_fit_it_again(path):
-    loaded = there_and_back(fitted("GASR"), path)
-    again = fr.GASR(**loaded.settings).fit(table(20, 12))
-    assert same(attributes(again), attributes(fitted("GASR")))
+    loaded = round_trip(fitted("GASR"), path)
+    restored = fr.GASR(**loaded.settings).fit(table(20, 12))
+    assert same(attributes(restored), attributes(fitted("GASR")))
 
 
-def test_small_tables_make_small_files(path):
+def test_small_tables_give_small_files(path):
     data, _ = fr.synthetic(300, 200, rank=3, noise=0.5, missing=0.7, random_state=0)
     model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
     model.save(path)
@@ -383,22 +385,22 @@ def test_small_tables_make_small_files(path):
 # Settings
 
 
-def test_settings_that_belong_to_the_machine_stay_there(path, tmp_path):
+def test_settings_of_the_machine_are_not_stored(path, tmp_path):
     folder = tmp_path / "a-secret-folder"
     for checkpoint in (folder, str(folder)):
         for source in (np.random.default_rng(0), np.random.RandomState(0)):
             settings = SAMPLED | {"random_state": source, "checkpoint": checkpoint, "n_sweeps": 10}
             model = fr.GASR(**settings).fit(table(20, 12))
-            again = there_and_back(model, path)
-            assert again.settings == model.completion_.settings | {"random_state": None}
+            restored = round_trip(model, path)
+            assert restored.settings == model.completion_.settings | {"random_state": None}
             assert b"a-secret-folder" not in path.read_bytes()
-            assert same(again.predict(0, 1), model.predict(0, 1))
+            assert same(restored.predict(0, 1), model.predict(0, 1))
             for file in folder.iterdir():
                 file.unlink()
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "stored"),
     [
         ({"value_range": (-3, 3.5)}, {"value_range": [-3.0, 3.5]}),
         ({"value_range": np.array([-3.0, 3.0])}, {"value_range": [-3.0, 3.0]}),
@@ -406,19 +408,19 @@ def test_settings_that_belong_to_the_machine_stay_there(path, tmp_path):
         ({"n_threads": None, "value_range": None}, {"n_threads": None, "value_range": None}),
     ],
 )
-def test_settings_come_back_as_plain_values(given, kept, path):
-    again = there_and_back(quick(**given).fit(table()), path)
-    assert same({name: again.settings[name] for name in kept}, kept)
+def test_settings_are_restored_as_plain_values(given, stored, path):
+    restored = round_trip(quick(**given).fit(table()), path)
+    assert same({name: restored.settings[name] for name in stored}, stored)
 
 
 @pytest.mark.parametrize(
     "levels", [range(1, 6), (1, 2, 3, 4, 5), np.arange(1.0, 6.0), pd.Series([5, 4, 3, 2, 1])]
 )
-def test_levels_come_back_as_a_list(levels, path):
+def test_levels_are_restored_as_a_list(levels, path):
     model = fr.M3F(levels=levels, **MARGIN).fit(ratings())
-    again = there_and_back(model, path)
-    assert again.settings["levels"] == list(levels)
-    assert same(again.predict(0, 1), model.predict(0, 1))
+    restored = round_trip(model, path)
+    assert restored.settings["levels"] == list(levels)
+    assert same(restored.predict(0, 1), model.predict(0, 1))
 
 
 def test_other_methods_are_refused(path):
@@ -434,7 +436,7 @@ def test_a_model_must_be_fitted(path):
     assert not path.exists()
 
 
-def test_methods_that_others_have_made_are_refused(path):
+def test_methods_of_other_packages_are_refused(path):
     class Mine(fr.GASR):
         pass
 
@@ -447,7 +449,7 @@ def test_methods_that_others_have_made_are_refused(path):
 # Disks
 
 
-def test_a_folder_that_is_not_there(path):
+def test_a_missing_folder(path):
     with pytest.raises(OutputError, match="folder does not exist"):
         fitted("GASR").save(path / "model.fillrank")
     with pytest.raises(ReadError, match="there is no file"):
@@ -455,13 +457,13 @@ def test_a_folder_that_is_not_there(path):
 
 
 @pytest.mark.parametrize("number", ["ENOSPC", "EACCES", "EROFS"])
-def test_the_old_file_stays_whole_if_the_new_one_fails(number, path, monkeypatch):
+def test_the_old_file_is_unchanged_if_the_new_one_fails(number, path, monkeypatch):
     import errno
 
     fitted("GASR").save(path)
     before = path.read_bytes()
 
-    def fail(place):
+    def fail(path):
         raise OSError(getattr(errno, number), "no")
 
     monkeypatch.setattr(atomic_write, "_flush", fail)
@@ -471,8 +473,8 @@ def test_the_old_file_stays_whole_if_the_new_one_fails(number, path, monkeypatch
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_a_disk_that_is_full_halfway(path):
-    """The limit on the size of files stands for the end of the disk, in a process of its own."""
+def test_a_disk_that_fills_during_the_save(path):
+    """A limit on the size of files, in another process, simulates a full disk."""
     fitted("SoftImpute").save(path)
     before = path.read_bytes()
     code = f"""
