@@ -30,6 +30,16 @@ def as_real(values: Any, what: str) -> np.ndarray:
     return array.astype(np.float64, copy=False)
 
 
+def check_fitted(model: Any) -> None:
+    """Refuse an estimator that was not fitted; a `Completion` always is."""
+    if not hasattr(model, "completion_"):
+        from sklearn.exceptions import NotFittedError  # imported late: it takes a second
+
+        raise NotFittedError(
+            f"this {type(model).__name__} is not fitted yet. Call fit with a table first."
+        )
+
+
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Refuse a value that is not one of those allowed."""
     if value not in allowed:

@@ -75,7 +75,7 @@ def test_its_curve_is_that_of_the_public_fit(method, tmp_path, parts):
     curve = json.loads((tmp_path / "result.json").read_text("utf-8"))["curve"]
     train, test = parts
     model = getattr(fr, method)(
-        max_rank=3, burn_in=10, n_sweeps=iterations, random_state=4, progress=False
+        max_rank=3, burn_in=10, n_sweeps=iterations, n_chains=1, random_state=4, progress=False
     )
     with pytest.warns(fr.ConvergenceWarning):
         model.fit(run_fillrank.observations_of(train, SHAPE))

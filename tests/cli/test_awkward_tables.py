@@ -112,7 +112,7 @@ def test_a_column_of_numbers_that_may_be_names_is_pointed_out(complete, tmp_path
     (tmp_path / "t.csv").write_text("patient,a,b\n" + "\n".join(lines))
     ran = complete("t.csv")
     assert "Note: the column 'patient' has a different whole number in every row" in ran.err
-    assert "call it 'id' in the header" in ran.err
+    assert "name it 'id' in the header" in ran.err
     (tmp_path / "u.csv").write_text("id,a,b\n" + "\n".join(lines))
     ran = complete("u.csv")
     assert "Note" not in ran.err

@@ -29,8 +29,8 @@ def test_the_demo_finds_what_is_known_to_be_there(fillrank, tmp_path, weather):
     for plot in ("spectrum.png", "trace.png"):
         assert (folder / plot).read_bytes().startswith(b"\x89PNG")
     filled = np.array([line[1:] for line in read_csv(folder / "filled.csv")[1:]], dtype=float)
-    lost = np.isnan(weather.read)
-    np.testing.assert_array_equal(filled[~lost], weather.read[~lost])
+    lost = np.isnan(weather.readings)
+    np.testing.assert_array_equal(filled[~lost], weather.readings[~lost])
     assert np.sqrt(np.mean((filled - weather.truth)[lost] ** 2)) == pytest.approx(error, abs=1e-3)
 
 
@@ -47,7 +47,7 @@ def test_the_demo_may_run_again_but_not_over_files_of_others(fillrank, tmp_path,
     (tmp_path / "out" / "table.csv").write_text("mine,x\n1,2\n")
     ran = fillrank("demo", "--output", "out")
     assert ran.code == 2
-    assert "not the demo's: table.csv" in ran.err
+    assert "not from the demo: table.csv" in ran.err
     assert "--output" in ran.err
     assert (tmp_path / "out" / "table.csv").read_text() == "mine,x\n1,2\n"
 
@@ -57,5 +57,5 @@ def test_the_example_is_as_the_demo_says(weather):
     centred = weather.truth - weather.truth.mean(axis=0)
     centred -= centred.mean(axis=1, keepdims=True)
     assert np.linalg.matrix_rank(centred) == demo.PATTERNS
-    assert np.isnan(weather.read).mean() == pytest.approx(demo.MISSING, abs=0.02)
-    assert np.nanstd(weather.read - weather.truth) == pytest.approx(demo.NOISE, abs=0.02)
+    assert np.isnan(weather.readings).mean() == pytest.approx(demo.MISSING, abs=0.02)
+    assert np.nanstd(weather.readings - weather.truth) == pytest.approx(demo.NOISE, abs=0.02)

@@ -12,7 +12,7 @@ QUICK = ("--sweeps", "20", "--max-rank", "2")
 def test_errors_and_coverage_over_folds(fillrank, write_wide):
     ran = fillrank("evaluate", write_wide(), *QUICK, "--folds", "3", "--level", "0.8")
     assert ran.code == 0, ran.err
-    for word in ("RMSE", "±", "MAE", "within their 80% intervals", "Seconds a fit"):
+    for word in ("RMSE", "±", "MAE", "within their 80% intervals", "Seconds per fit"):
         assert word in ran.out
     assert "3 fits will take about" in ran.err
     assert "3 of 3: Fitting without" in ran.err

@@ -75,7 +75,7 @@ def test_what_cannot_be_is_refused_before_the_table_is_read(fillrank, write_wide
     table = write_wide()
     (tmp_path / "there.fillrank").write_text("precious")
     refusals = {
-        ("-o", "there.fillrank"): ["there already", "--force"],
+        ("-o", "there.fillrank"): ["already exists", "--force"],
         ("-o", "nowhere/m.fillrank"): ["nowhere is not a folder", "--output"],
         ("-o", "."): ["is a folder", "--output"],
         ("-o", "m.csv"): ["has the ending of a table", ".fillrank"],

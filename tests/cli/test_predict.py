@@ -110,7 +110,7 @@ def test_numbers_do_not_show_the_order_of_labels(fillrank, keep, matrix, tmp_pat
     """Rows are 0 to 13 and columns 0 to 7: 99, 12 is row 99 and no column, not row 12."""
     np.save(tmp_path / "t.npy", matrix)
     keep(tmp_path / "t.npy")
-    assert_refused(fillrank("predict", "model.fillrank", stdin="7,12\n"), "1 column name", "12")
+    assert_refused(fillrank("predict", "model.fillrank", stdin="7,12\n"), "1 column label", "12")
     assert_refused(fillrank("predict", "model.fillrank", stdin="99,12\n"), "'99', '12'")
 
 
@@ -154,7 +154,7 @@ def test_all_missing_cells_to_a_file(fillrank, model, matrix, tmp_path, ending):
     assert np.isfinite(table["rating"]).all()
     assert_refused(
         fillrank("predict", "model.fillrank", "--missing", "-o", path.name),
-        "there already",
+        "already exists",
         "--force",
     )
     assert fillrank("predict", "model.fillrank", "--missing", "-o", path.name, "--force").code == 0
@@ -197,7 +197,7 @@ def test_what_cannot_be_asked(fillrank, keep, model, write_long, tmp_path):
     refusals = {
         ("model.fillrank", "p.csv", "--missing"): ["not both"],
         ("model.fillrank", "p.csv", "-o", "x.xlsx"): [".csv .tsv .json .parquet"],
-        ("model.fillrank", "p.csv", "-o", "x.csv", "--json"): ["Name a .json file"],
+        ("model.fillrank", "p.csv", "-o", "x.csv", "--json"): ["Use a .json file"],
         ("model.fillrank", "none.csv"): ["none.csv", "No such file"],
         ("plain.fillrank", "p.csv", "--level", "0.9"): ["SoftImpute has no posterior"],
         ("none.fillrank", "p.csv"): ["none.fillrank"],
@@ -241,4 +241,4 @@ def test_answers_come_in_parts(fillrank, model, monkeypatch, tmp_path):
     ran = fillrank("predict", "model.fillrank", "--level", "0.5", "-o", "a.csv", stdin=pairs)
     assert ran.code == 0, ran.err
     assert len(read_csv(tmp_path / "a.csv")) == 10
-    assert isinstance(fr.load(tmp_path / "model.fillrank"), fr.GASR)
+    assert fr.load(tmp_path / "model.fillrank").method == "GASR"

@@ -46,7 +46,7 @@ def test_the_page_is_written_and_not_over_another(fillrank, keep, write_wide, tm
     keep(write_wide())
     assert fillrank("report", "model.fillrank").code == 0
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!")
-    assert_refused(fillrank("report", "model.fillrank"), "there already", "--force")
+    assert_refused(fillrank("report", "model.fillrank"), "already exists", "--force")
     assert_refused(fillrank("report", "none.fillrank", "--force"), "none.fillrank")
 
 

@@ -102,7 +102,7 @@ def test_fields_of_pairs(client, model, tmp_path):
     check_predictions(
         written(write_predictions(model, renamed, tmp_path / "2", client)), model, asked()
     )
-    with pytest.raises(InputError, match="Say which have the names"):
+    with pytest.raises(InputError, match="Specify which have the labels"):
         write_predictions(model, pairs[["book"]], tmp_path / "3", client)
     with pytest.raises(InputError, match="name both fields"):
         write_predictions(model, pairs, tmp_path / "3", client, row="reader")

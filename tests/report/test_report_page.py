@@ -1,5 +1,4 @@
 import base64
-import copy
 import math
 import re
 import tracemalloc
@@ -246,15 +245,16 @@ def test_write_report_is_available_from_the_package(tmp_path, no_plots):
 @pytest.mark.parametrize(
     ("attribute", "ended", "advice"),
     [
-        ("interrupted_", "interrupted after 30 of at most 40 sweeps", "Call run_longer"),
-        ("reached_limit_", "the limit of 30 sweeps was reached; it is long", "Set n_sweeps=60"),
+        ("interrupted", "interrupted after 30 of at most 40 sweeps", "Call run_longer"),
+        ("reached_limit", "the limit of 30 sweeps was reached; it is long", "Set n_sweeps=60"),
     ],
 )
 def test_runs_that_ended_early_have_not_converged(
     attribute, ended, advice, tmp_path, no_plots, monkeypatch
 ):
-    model = copy.copy(fitted("GASR")[0])
-    vars(model).update({attribute: True, "stop_reason_": ended, "n_sweeps_": 30})
+    completion = fitted("GASR")[0].completion_
+    changes = {attribute: True, "stop_reason": ended, "n_sweeps": 30}
+    model = replace(completion, record=replace(completion.record, **changes))
     monkeypatch.setattr(diagnostics, "LARGEST_RHAT", math.inf)
     monkeypatch.setattr(diagnostics, "SMALLEST_ESS", 0)
     verdict = describe_convergence(model)

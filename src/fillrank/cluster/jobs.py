@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from fillrank.cluster.lines import Lines, open_frame, open_lines
 from fillrank.cluster.place import check_client
@@ -25,7 +24,7 @@ from fillrank.table.frames import as_frame, check_fields, to_long
 from fillrank.table.labels import as_labels
 from fillrank.table.layout import LongFields, long_fields
 from fillrank.table.observations import Observations
-from fillrank.validation import check_integer
+from fillrank.validation import check_fitted, check_integer
 
 # Lines of an answer that are made at once, and that a file of recommendations has about.
 _AT_ONCE = 2**18
@@ -81,7 +80,7 @@ def write_predictions(
     list of Path
         The files, in the order of the partitions.
     """
-    check_is_fitted(model)
+    check_fitted(model)
     check_client(client)
     frame = open_frame(pairs)
     fields = _pair_fields(list(frame.columns), model.observations_, row, column)
@@ -125,7 +124,7 @@ def write_recommendations(
     list of Path
         The files, in order.
     """
-    check_is_fitted(model)
+    check_fitted(model)
     check_client(client)
     n = min(check_integer("n", n, 1), model.observations_.shape[1])
     seen = isinstance(leave_out, str) and leave_out == "seen"

@@ -129,7 +129,7 @@ def _names_of_all(merged: Any) -> Names:
 def _span(briefs: Sequence[Brief]) -> Span:
     spans = [brief.span for brief in briefs if brief.span is not None]
     if not spans:
-        raise InputError("at least one value must be observed; here all are missing.")
+        raise InputError("at least one value must be observed; all are missing.")
     lows, highs, counts = zip(*spans, strict=True)
     return Span(min(lows), max(highs), sum(counts))
 

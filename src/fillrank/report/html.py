@@ -13,8 +13,6 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sklearn.utils.validation import check_is_fitted
-
 from fillrank.errors import NotSupportedError
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report import cells, held_out, run_plots, summary
@@ -23,6 +21,7 @@ from fillrank.report.held_out import HeldOut, predict_held_out
 from fillrank.report.maps import Side, SvgMap, project, svg_map
 from fillrank.report.style import format_label
 from fillrank.storage.atomic_write import write_atomically
+from fillrank.validation import check_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +90,7 @@ def write_report(
     >>> "A made-up table" in path.read_text(encoding="utf-8")
     True
     """
-    check_is_fitted(model)
+    check_fitted(model)
     # The file is opened first, so that an error of the path is reported before the work starts.
     with write_atomically(path) as temporary:
         page = _page(
