@@ -180,6 +180,15 @@ def test_at_adds_a_place():
     assert str(ReadError("empty").at(Path("a.csv"))) == "a.csv: empty."
 
 
+def test_copies_that_share_their_fields_change_no_error(monkeypatch):
+    """As with tblib, which distributed installs."""
+    monkeypatch.setattr("copy.copy", lambda error: error)
+    error = ReadError("empty", advice="Clear it.")
+    assert error.at("a.csv") is not error
+    assert error.with_advice("Or delete it.") is not error
+    assert (error.place, error.advice) == (None, ("Clear it.",))
+
+
 def test_with_advice_adds_sentences():
     error = UnknownNameError("no row 'Zoe'.").with_advice(
         ("Set ", Setting("unknown", "prior"), ".")

@@ -11,7 +11,6 @@ works.
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -141,17 +140,18 @@ class _Fields(Exception):  # noqa: N818 (warnings derive from it too)
 
     def at(self, place: Text | os.PathLike[str]) -> Self:
         """Return the same error, located at ``place``; a more specific place is appended to it."""
-        changed = copy.copy(self)
         outer = str(place) if isinstance(place, os.PathLike) else place
-        changed.place = (
-            outer if self.place is None else (*_pieces(outer), ": ", *_pieces(self.place))
-        )
-        return changed
+        inner = () if self.place is None else (": ", *_pieces(self.place))
+        return self._replace(place=(*_pieces(outer), *inner) if inner else outer)
 
     def with_advice(self, *sentences: Text) -> Self:
         """Return the same error with further advice."""
-        changed = copy.copy(self)
-        changed.advice = (*self.advice, *sentences)
+        return self._replace(advice=(*self.advice, *sentences))
+
+    def _replace(self, **fields: Any) -> Self:
+        # Not copy.copy: libraries that pickle tracebacks let copies of exceptions share their fields.
+        changed = type(self)(self.message)
+        vars(changed).update(vars(self) | fields)
         return changed
 
 
