@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, Literal
 
-from fillrank.estimators.spectral import (
-    Context,
-    Setting,
-    SpectralEstimator,
-    candidate_betas,
-    given_beta,
-)
-from fillrank.posterior.record import Record
+from fillrank.estimators.spectral import Context, Setting, SpectralEstimator
 from fillrank.samplers.model import Data
-from fillrank.solvers.fit import Factors, Fit, PathPoint
+from fillrank.solvers.fit import Factors, Fit
 from fillrank.solvers.hasi import hasi
 from fillrank.solvers.soft_impute import soft_impute
 
@@ -82,16 +74,3 @@ class HASI(SpectralEstimator):
         if math.isinf(beta):  # all singular values are shrunk alike
             return soft_impute(data, penalty, limits, workers, start)
         return hasi(data, penalty, beta, limits, workers, start)
-
-    def _given_beta(self, scale: float) -> float | None:
-        return given_beta(self.beta, self.penalty, scale)
-
-    def _betas(self, first: Fit, scale: float) -> list[float]:
-        given = self._given_beta(scale)
-        return candidate_betas(first) if given is None else [given]
-
-    def _record(
-        self, fit: Fit, setting: Setting, noise: float, scale: float, path: list[PathPoint]
-    ) -> Record:
-        record = super()._record(fit, setting, noise, scale, path)
-        return replace(record, beta=setting.beta * scale)

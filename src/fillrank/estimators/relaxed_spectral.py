@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from fillrank.estimators.spectral import (
-    Context,
-    Setting,
-    SpectralEstimator,
-    candidate_betas,
-    given_beta,
-)
-from fillrank.posterior.record import Record
+from fillrank.estimators.spectral import Context, Setting, SpectralEstimator
 from fillrank.samplers.model import Data
-from fillrank.solvers.fit import Factors, Fit, PathPoint
+from fillrank.solvers.fit import Factors, Fit
 from fillrank.solvers.relaxed_spectral import relaxed_marginal, relaxed_spectral
 from fillrank.table.observations import Observations
 from fillrank.validation import check_choice
@@ -93,16 +85,4 @@ class RelaxedSpectral(SpectralEstimator):
         return relaxed_spectral(data, (penalty * beta + 1.0) / (beta + s), limits, workers, first)
 
     def _given_beta(self, scale: float) -> float | None:
-        return math.inf if self.form == "P2" else given_beta(self.beta, self.penalty, scale)
-
-    def _betas(self, first: Fit, scale: float) -> list[float]:
-        if self.form == "P2":
-            return []
-        given = self._given_beta(scale)
-        return candidate_betas(first) if given is None else [given]
-
-    def _record(
-        self, fit: Fit, setting: Setting, noise: float, scale: float, path: list[PathPoint]
-    ) -> Record:
-        record = super()._record(fit, setting, noise, scale, path)
-        return replace(record, beta=setting.beta * scale)
+        return math.inf if self.form == "P2" else super()._given_beta(scale)

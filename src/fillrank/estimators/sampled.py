@@ -277,7 +277,7 @@ class SamplerEstimator(Estimator):
         """The settings that a run depends on, by name."""
         given = self.get_params(deep=False)
         settings: dict[str, str | int] = {
-            name: repr(given[name]) for name in given.keys() - _MAY_DIFFER
+            name: repr(given[name]) for name in sorted(given.keys() - _MAY_DIFFER)
         }
         whole = isinstance(self.random_state, Integral)
         return settings | {"random_state": int(self.random_state) if whole else "any"}

@@ -113,6 +113,9 @@ class SpectralEstimator(Estimator):
         Why the fit ended.
     """
 
+    # Only methods that shrink large singular values less have this parameter.
+    beta: float | Literal["auto"] | None = None
+
     def __init__(
         self,
         *,
@@ -141,12 +144,21 @@ class SpectralEstimator(Estimator):
         raise NotImplementedError
 
     def _given_beta(self, scale: float) -> float | None:
-        """The beta of a given penalty, in standard units; None if it is to be chosen."""
-        return math.inf
+        """The beta of a given penalty, in standard units; None if it is chosen with the penalty."""
+        if self.beta is None:
+            return math.inf
+        if self.beta == "auto":
+            if self.penalty != "auto":
+                raise InputError('with a penalty given, beta must be given too; got beta="auto".')
+            return None
+        return check_real("beta", self.beta, "above 0", lambda v: v > 0) / scale
 
     def _betas(self, first: Fit, scale: float) -> list[float]:
         """The values of beta to try beside infinity, for which ``first`` is the solution."""
-        return []
+        given = self._given_beta(scale)
+        if given is None:
+            return _candidate_betas(first)
+        return [given] if math.isfinite(given) else []
 
     def _candidates(
         self, data: Data, penalty: float, context: Context, start: Factors | None
@@ -252,22 +264,14 @@ class SpectralEstimator(Estimator):
             noise_variance=noise * scale**2,
             singular_values=scale * s,
             penalty=setting.penalty * scale,
+            beta=None if self.beta is None else setting.beta * scale,
             path=path,
             violation=fit.violation,
             converged=fit.converged,
         )
 
 
-def given_beta(beta: float | Literal["auto"], penalty: Any, scale: float) -> float | None:
-    """A beta that was given, in standard units; None if it is to be chosen with the penalty."""
-    if beta == "auto":
-        if penalty != "auto":
-            raise InputError('with a penalty given, beta must be given too; got beta="auto".')
-        return None
-    return check_real("beta", beta, "above 0", lambda v: v > 0) / scale
-
-
-def candidate_betas(first: Fit) -> list[float]:
+def _candidate_betas(first: Fit) -> list[float]:
     """The values of beta to try: shares of the largest singular value of the SoftImpute solution."""
     s = first.factors.s
     return [share * float(s[0]) for share in _BETA_SHARES] if s.size else []

@@ -76,7 +76,7 @@ def predict_at(model: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     The paper averages all draws of a run. `predict` uses a mean of fewer factors, which is slightly
     less exact and much faster.
     """
-    if not isinstance(model, SamplerEstimator):
+    if not model.posterior_.has_draws:
         labels = model.observations_.row_labels[rows], model.observations_.column_labels[columns]
         predicted: np.ndarray = model.predict(*labels)
         return predicted
