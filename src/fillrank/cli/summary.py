@@ -151,15 +151,15 @@ def _versions() -> dict[str, str]:
 
 
 def _results(model: GASR) -> dict[str, Any]:
-    diagnostics = model.diagnostics()
+    completion, diagnostics = model.completion_, model.diagnostics()
     found = convergence_of(model)
     return {
-        "rank": model.rank_,
-        "rank_probabilities": {str(k): p for k, p in model.rank_probabilities_.items()},
-        "noise_standard_deviation": math.sqrt(model.noise_variance_),
-        "singular_values": model.singular_values_[: model.rank_].tolist(),
-        "sweeps": model.n_sweeps_,
-        "stopped": model.stop_reason_,
+        "rank": completion.rank_,
+        "rank_probabilities": {str(k): p for k, p in completion.rank_probabilities_.items()},
+        "noise_standard_deviation": math.sqrt(completion.noise_variance_),
+        "singular_values": completion.singular_values_[: completion.rank_].tolist(),
+        "sweeps": completion.n_sweeps_,
+        "stopped": completion.stop_reason_,
         "converged": found.converged,
         "verdict": str(found),
         "rhat": diagnostics.rhat,

@@ -1,0 +1,16 @@
+"""What fillrank uses of scikit-learn, which has no types of its own."""
+
+from typing import Any, Self
+
+import numpy as np
+
+class BaseEstimator:
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    def set_params(self, **params: Any) -> Self: ...
+    def __sklearn_tags__(self) -> Any: ...
+
+class TransformerMixin:
+    def set_output(self, *, transform: Any = None) -> Self: ...
+
+class OneToOneFeatureMixin:
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray: ...

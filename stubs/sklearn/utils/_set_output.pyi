@@ -1,0 +1,3 @@
+from typing import Any
+
+def _get_output_config(method: str, estimator: Any = None) -> dict[str, str]: ...

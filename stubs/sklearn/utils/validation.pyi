@@ -1,0 +1,6 @@
+from typing import Any
+
+def check_is_fitted(estimator: Any) -> None: ...
+def validate_data(
+    estimator: Any, X: Any, *, reset: bool = True, skip_check_array: bool = False
+) -> Any: ...
