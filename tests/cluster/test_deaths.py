@@ -11,7 +11,7 @@ from fillrank.errors import ClusterError
 
 pytest.importorskip("distributed")
 
-from fillrank.cluster import watch
+from fillrank.cluster import monitor
 from fillrank.cluster.homes import Homes
 from helpers.clusters import Crew, assert_same, harm_in_the_middle, small_table
 
@@ -28,7 +28,7 @@ def two_workers(crew):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(watch, "PATIENCE", 8.0)
+    monkeypatch.setattr(monitor, "TIMEOUT", 8.0)
 
 
 def killed(monkeypatch, crew, n_kills, settings, seed):
@@ -104,7 +104,7 @@ def test_a_frozen_worker_is_named(monkeypatch, crew, impatient):
         next(iter(crew.workers.values())).send_signal(signal.SIGSTOP)
 
     harm_in_the_middle(monkeypatch, {3}, freeze)
-    with pytest.raises(ClusterError, match="no sign of life"):
+    with pytest.raises(ClusterError, match="has not responded"):
         fr.GASR(**SHORT).fit(small_table(), client=crew.client)
     crew.replace(0)
     monkeypatch.undo()

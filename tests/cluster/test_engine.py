@@ -14,8 +14,8 @@ pytest.importorskip("distributed")
 
 from fillrank.cluster.from_here import part_of_table
 from fillrank.cluster.laid_out import Part, SideParts
+from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.sides import RemoteSide
-from fillrank.cluster.watch import Watch
 from fillrank.draws.streams import Address
 from fillrank.kernels.gaussian_rows import Prior
 from fillrank.kernels.products import Fitted, effect_sums, residual_products
@@ -39,7 +39,7 @@ def remote(entries, bounds, client):
         some = Entries(pointers, entries.indices[first:last], entries.values[first:last])
         parts.append(client.submit(part_of_table, Part(start, some), pure=False))
     side = SideParts(entries.pointers, np.array(bounds), parts)
-    return RemoteSide(Watch(client), side, entries.dtype)
+    return RemoteSide(Monitor(client), side, entries.dtype)
 
 
 def lines_of(table):

@@ -36,7 +36,7 @@ def test_an_address_is_no_client():
     "settings", [{"start": "hasi"}, {"start": "soft_impute"}, fr.GASR.as_published().get_params()]
 )
 def test_starts_and_samplers_of_one_machine_are_refused(settings, monkeypatch):
-    monkeypatch.setattr("fillrank.cluster.place.check_client", lambda client: None)
+    monkeypatch.setattr("fillrank.cluster.monitor.check_client", lambda client: None)
     with pytest.raises(NotSupportedError, match="on a cluster there is the mixture sampler"):
         fr.GASR(**settings).fit(TABLE, client=object())
 

@@ -16,8 +16,8 @@ pytest.importorskip("distributed")
 import dask.dataframe as dd
 
 from fillrank.cluster.lines import open_lines
+from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.table import lay_out
-from fillrank.cluster.watch import Watch
 from helpers.clusters import LIMIT, harm_in_the_middle
 
 DATES = pd.date_range("2020-01-30", periods=40).to_numpy()
@@ -183,7 +183,7 @@ def test_a_worker_dies_over_it(crew, client, monkeypatch, moment):
         killed.append(moment)
         crew.replace(0)
 
-    harm_in_the_middle(monkeypatch, {moment}, kill, of=(Watch, "ask"))
+    harm_in_the_middle(monkeypatch, {moment}, kill, of=(Monitor, "wait_for"))
     laid = laid_out(partitions(table, list(range(30, 600, 30))), client, True, np.dtype("float32"))
     assert killed == [moment]
     check_same(laid, table)

@@ -8,16 +8,18 @@ import numpy as np
 
 from fillrank.cluster.homes import Homes
 from fillrank.cluster.laid_out import LaidOut, Part, SideParts
-from fillrank.cluster.watch import Watch
+from fillrank.cluster.monitor import Monitor
 from fillrank.table.entries import Entries
 from fillrank.table.observations import Observations
 from fillrank.table.units import standardise
 
 
-def send_out(observations: Observations, watch: Watch, centre: bool, dtype: np.dtype) -> LaidOut:
+def send_out(
+    observations: Observations, monitor: Monitor, centre: bool, dtype: np.dtype
+) -> LaidOut:
     """Bring the entries to standard units, and send parts of them to all workers, by both sides."""
     standard = standardise(observations, centre, dtype)
-    homes = Homes(watch)
+    homes = Homes(monitor)
     rows, columns = _sent(standard.rows, homes), _sent(standard.columns, homes)
     homes.settle([*rows.parts, *columns.parts])
     return LaidOut(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fillrank.cluster.watch import Watch
+from fillrank.cluster.monitor import Monitor
 
 _BETWEEN_LOOKS = 0.05  # seconds
 # What the draws of a row take beside its entries, in entries.
@@ -24,12 +24,12 @@ class Homes:
 
     Parameters
     ----------
-    watch : Watch
+    monitor : Monitor
     """
 
-    def __init__(self, watch: Watch):
-        self._watch = watch
-        workers = watch.workers()
+    def __init__(self, monitor: Monitor):
+        self._monitor = monitor
+        workers = monitor.wait_for_workers()
         self._addresses = list(workers)
         self._threads = [worker["nthreads"] for worker in workers.values()]
 
@@ -39,7 +39,7 @@ class Homes:
 
     def submit(self, number: int, task: Callable[..., Any], *arguments: Any) -> Any:
         """The future of a part, made by a task on its home; or elsewhere, if that is gone."""
-        return self._watch.client.submit(
+        return self._monitor.client.submit(
             task,
             *arguments,
             pure=False,
@@ -49,12 +49,14 @@ class Homes:
 
     def settle(self, parts: Sequence[Any]) -> None:
         """Wait until parts are at home; from then on, or if a home is gone, they may be anywhere."""
-        client, homes = self._watch.client, set(self._addresses)
-        while not all(part.done() for part in parts) and homes <= self._watch.workers_now().keys():
-            self._watch.look()
+        client, homes = self._monitor.client, set(self._addresses)
+        while (
+            not all(part.done() for part in parts) and homes <= self._monitor.get_workers().keys()
+        ):
+            self._monitor.check()
             time.sleep(_BETWEEN_LOOKS)
         anywhere = {part.key: None for part in parts}
-        self._watch.ask(lambda: client.scheduler.set_restrictions(worker=anywhere))
+        self._monitor.wait_for(lambda: client.scheduler.set_restrictions(worker=anywhere))
 
 
 def part_bounds(pointers: np.ndarray, threads: list[int]) -> np.ndarray:

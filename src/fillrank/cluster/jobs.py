@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fillrank.cluster.lines import Lines, open_frame, open_lines
-from fillrank.cluster.place import check_client
-from fillrank.cluster.results import results
-from fillrank.cluster.watch import Watch
+from fillrank.cluster.monitor import Monitor, check_client
 from fillrank.errors import InputError, NotSupportedError, OutputError, Setting
 from fillrank.io.parquet import write_parquet
 from fillrank.table.entries import iter_blocks
@@ -92,7 +90,7 @@ def write_predictions(
             work(part, fields, kept, level, place)
             for part, place in zip(parts, places, strict=True)
         ]
-        counts = results(Watch(client), client.compute(tasks))
+        counts = Monitor(client).gather(client.compute(tasks))
     return [place for place, count in zip(places, counts, strict=True) if count]
 
 
@@ -147,7 +145,7 @@ def write_recommendations(
             work(kept, wanted, rows, left_out, place)
             for rows, left_out, place in zip(pairwise(bounds.tolist()), lines, places, strict=True)
         ]
-        results(Watch(client), client.compute(tasks))
+        Monitor(client).gather(client.compute(tasks))
     return places
 
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from fillrank.cluster.from_here import send_out
 from fillrank.cluster.laid_out import LaidOut
+from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.room import check_worker_room
 from fillrank.cluster.sides import RemoteSide
 from fillrank.cluster.table import lay_out
-from fillrank.cluster.watch import Watch
-from fillrank.errors import InputError, NotSupportedError
 from fillrank.samplers.model import RemoteData
 from fillrank.table.observations import Observations
 
@@ -53,21 +52,6 @@ class Placed(NamedTuple):
         return digest.hexdigest()
 
 
-def check_client(client: Any) -> None:
-    """Refuse what is not a client of a Dask cluster."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise NotSupportedError(
-            'a cluster is reached by Dask, which is not installed. Do: pip install "fillrank[dask]"'
-        ) from error
-    if not isinstance(client, distributed.Client) or client.asynchronous:
-        raise InputError(
-            "client must be a dask.distributed.Client that is not asynchronous, as in "
-            f'client = Client("tcp://scheduler:8786"); got {client!r} instead.'
-        )
-
-
 def place(source: Any, client: Any, form: Form) -> Placed:
     """Lay a table out over the workers.
 
@@ -77,22 +61,24 @@ def place(source: Any, client: Any, form: Form) -> Placed:
     client : distributed.Client
     form : Form
     """
-    watch = Watch(client)
+    monitor = Monitor(client)
 
     def check_room(n_entries: int, shape: tuple[int, int]) -> None:
-        limits = [worker["memory_limit"] for worker in watch.workers().values()]
+        limits = [worker["memory_limit"] for worker in monitor.wait_for_workers().values()]
         check_worker_room(limits, n_entries, shape, form.width, form.dtype)
 
     if isinstance(source, Observations):
         check_room(source.n_entries, source.shape)
-        laid = send_out(source, watch, form.centre, form.dtype)
-        return _placed(laid, source, watch, form.dtype)
+        laid = send_out(source, monitor, form.centre, form.dtype)
+        return _placed(laid, source, monitor, form.dtype)
     laid = lay_out(source, client, form.centre, form.dtype, check_room)
-    return _placed(laid, _names_alone(laid), watch, form.dtype)
+    return _placed(laid, _names_alone(laid), monitor, form.dtype)
 
 
-def _placed(laid: LaidOut, observations: Observations, watch: Watch, dtype: np.dtype) -> Placed:
-    data = RemoteData(RemoteSide(watch, laid.rows, dtype), RemoteSide(watch, laid.columns, dtype))
+def _placed(laid: LaidOut, observations: Observations, monitor: Monitor, dtype: np.dtype) -> Placed:
+    data = RemoteData(
+        RemoteSide(monitor, laid.rows, dtype), RemoteSide(monitor, laid.columns, dtype)
+    )
     return Placed(observations, data, laid.location, laid.scale, laid.value_range)
 
 

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fillrank.cluster.laid_out import Part
+from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.names import Names, Numbered
-from fillrank.cluster.results import results
-from fillrank.cluster.watch import Watch
 from fillrank.errors import InputError
 from fillrank.table.labels import SHOWN, format_label
 
@@ -26,12 +25,12 @@ class Table(NamedTuple):
     columns: Names
 
 
-def check_repeats(watch: Watch, table: Table, parts: list[Any]) -> None:
+def check_repeats(monitor: Monitor, table: Table, parts: list[Any]) -> None:
     """Refuse a table with several values for one cell; ``parts`` are those by row."""
-    found = results(watch, watch.client.map(repeated_in, parts))
+    found = monitor.gather(monitor.client.map(repeated_in, parts))
     cells = [cell for _, few in found for cell in few][:SHOWN]
     if cells:
-        raise InputError(_message(watch, table, sum(count for count, _ in found), cells))
+        raise InputError(_message(monitor, table, sum(count for count, _ in found), cells))
 
 
 def repeated_in(part: Part) -> tuple[int, Cells]:
@@ -50,12 +49,12 @@ def values_at(numbered: Numbered, rows: np.ndarray, columns: np.ndarray, cells: 
     return [values[(i == row) & (j == column)][: SHOWN + 1].tolist() for row, column in cells]
 
 
-def _message(watch: Watch, table: Table, count: int, cells: Cells) -> str:
-    tasks = watch.client.map(
+def _message(monitor: Monitor, table: Table, count: int, cells: Cells) -> str:
+    tasks = monitor.client.map(
         values_at, table.numbered, table.row_positions, table.column_positions, cells=cells
     )
     shown = []
-    for (i, j), parts in zip(cells, zip(*results(watch, tasks), strict=True), strict=True):
+    for (i, j), parts in zip(cells, zip(*monitor.gather(tasks), strict=True), strict=True):
         values = [value for part in parts for value in part]
         listed = ", ".join(f"{value:g}" for value in values[:SHOWN])
         more = ", ..." if len(values) > SHOWN else ""

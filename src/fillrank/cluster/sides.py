@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fillrank.cluster.laid_out import SideParts
+from fillrank.cluster.monitor import REFIT, Monitor
 from fillrank.cluster.tasks import (
     HalfSweep,
     Pass,
@@ -23,7 +24,6 @@ from fillrank.cluster.tasks import (
     rows_of_piece,
     sum_of_shares,
 )
-from fillrank.cluster.watch import REFIT, Watch
 from fillrank.draws.streams import Address
 from fillrank.errors import ClusterError
 from fillrank.kernels.gaussian_rows import Prior
@@ -36,17 +36,17 @@ class RemoteSide(Remote):
 
     Parameters
     ----------
-    watch : Watch
+    monitor : Monitor
     side : SideParts
     dtype : dtype
         Of the values.
     """
 
-    def __init__(self, watch: Watch, side: SideParts, dtype: np.dtype):
+    def __init__(self, monitor: Monitor, side: SideParts, dtype: np.dtype):
         self.pointers = side.pointers
         self.dtype = dtype
-        self._watch = watch
-        self._client = watch.client
+        self._monitor = monitor
+        self._client = monitor.client
         # A part without rows has nothing to do.
         self._parts = [
             (slice(start, stop), part)
@@ -87,7 +87,7 @@ class RemoteSide(Remote):
             own = [PassRows(fitted.left[rows], out[rows]) for rows, _ in self._parts]
             return self._gather(self._products(own, everywhere, bounds))
 
-        back, found = self._watch.until_done(work)
+        back, found = self._monitor.retry(work)
         np.concatenate([lines for lines, _ in found], out=out)
         return back, np.concatenate([squares for _, squares in found])
 
@@ -98,7 +98,7 @@ class RemoteSide(Remote):
             self._mend()
             return self._gather([self._submit(digest_of_part, part) for _, part in self._parts])
 
-        return sum(self._watch.until_done(work)) % 2**64
+        return sum(self._monitor.retry(work)) % 2**64
 
     def _products(self, own: list[PassRows], everywhere: Any, bounds: np.ndarray) -> Any:
         """Futures of the sum over shares, and of (lines, squares) of all pieces in order.
@@ -133,7 +133,7 @@ class RemoteSide(Remote):
                 [self._submit(task, part, own(rows), everywhere) for rows, part in self._parts]
             )
 
-        return self._watch.until_done(work)
+        return self._monitor.retry(work)
 
     def _everywhere(self, given: Any) -> Any:
         """Something that workers take from each other as they need it.
@@ -147,7 +147,7 @@ class RemoteSide(Remote):
         return self._client.submit(task, *arguments, pure=False)
 
     def _gather(self, futures: Any) -> Any:
-        return self._watch.ask(lambda: self._client.gather(futures, asynchronous=True))
+        return self._monitor.wait_for(lambda: self._client.gather(futures, asynchronous=True))
 
     def _mend(self) -> None:
         """Have parts made again that were given up because of the deaths of workers."""
@@ -163,7 +163,7 @@ class RemoteSide(Remote):
     def _make_again(self, part: Any) -> None:
         import distributed
 
-        error = self._watch.ask(part._exception)
+        error = self._monitor.wait_for(part._exception)
         if not isinstance(error, distributed.KilledWorker):
             raise ClusterError(f"a part of the table cannot be made again: {error}") from error
-        self._watch.ask(lambda: self._client.retry([part], asynchronous=True))
+        self._monitor.wait_for(lambda: self._client.retry([part], asynchronous=True))

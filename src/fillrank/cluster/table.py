@@ -17,6 +17,7 @@ import numpy as np
 from fillrank.cluster.homes import Homes
 from fillrank.cluster.laid_out import LaidOut, Part, SideParts
 from fillrank.cluster.lines import Lines, dask_dataframe, open_lines
+from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.names import (
     Brief,
     Names,
@@ -29,8 +30,6 @@ from fillrank.cluster.names import (
     total_of,
 )
 from fillrank.cluster.repeats import Table, check_repeats
-from fillrank.cluster.results import results
-from fillrank.cluster.watch import Watch
 from fillrank.errors import InputError
 from fillrank.table.entries import group_by_row, transpose
 from fillrank.table.frames import Origin
@@ -79,18 +78,18 @@ def lay_out(
         entries begin to change places.
     """
     lines = source if isinstance(source, Lines) else open_lines(source)
-    watch = Watch(client)
-    table = _number(lines, watch)
+    monitor = Monitor(client)
+    table = _number(lines, monitor)
     check_room(int(table.rows.counts.sum()), (table.rows.counts.size, table.columns.counts.size))
-    briefs = results(watch, client.map(brief_of, table.numbered))
+    briefs = monitor.gather(client.map(brief_of, table.numbered))
     span = _span(briefs)
 
     def total(measure: Measure) -> int:
-        return sum(results(watch, client.map(total_of, table.numbered, measure=measure)))
+        return sum(monitor.gather(client.map(total_of, table.numbered, measure=measure)))
 
     location, scale = compute_units(span, total, centre)
-    rows, columns = _shuffle(watch, table, Standardised(location, scale, np.dtype(dtype)))
-    check_repeats(watch, table, rows.parts)
+    rows, columns = _shuffle(monitor, table, Standardised(location, scale, np.dtype(dtype)))
+    check_repeats(monitor, table, rows.parts)
     return LaidOut(
         table.rows.labels,
         table.columns.labels,
@@ -103,11 +102,11 @@ def lay_out(
     )
 
 
-def _number(lines: Lines, watch: Watch) -> Table:
+def _number(lines: Lines, monitor: Monitor) -> Table:
     """Number all names; the client learns them, and how many entries each has."""
     import dask
 
-    client, numbering = watch.client, dask.delayed(number)
+    client, numbering = monitor.client, dask.delayed(number)
     parts = lines.frame.to_delayed()
     numbered = client.compute([numbering(part, lines.fields) for part in parts])
     rows, columns = (
@@ -118,7 +117,7 @@ def _number(lines: Lines, watch: Watch) -> Table:
         [client.submit(positions_of, merged, p) for p in range(len(parts))]
         for merged in (rows, columns)
     )
-    row_names, column_names = results(watch, client.map(_names_of_all, [rows, columns]))
+    row_names, column_names = monitor.gather(client.map(_names_of_all, [rows, columns]))
     return Table(numbered, row_positions, column_positions, row_names, column_names)
 
 
@@ -140,9 +139,9 @@ def _value_range(briefs: Sequence[Brief], n_values: int) -> tuple[float, float] 
     return rating_scale(np.resize(levels, min(n_values, ENTRIES_PER_LEVEL * levels.size)))
 
 
-def _shuffle(watch: Watch, table: Table, units: Standardised) -> tuple[SideParts, SideParts]:
+def _shuffle(monitor: Monitor, table: Table, units: Standardised) -> tuple[SideParts, SideParts]:
     """Give every entry to the worker that has its row, and again to the one that has its column."""
-    client = watch.client
+    client = monitor.client
     placed = client.map(
         _place, table.numbered, table.row_positions, table.column_positions, units=units
     )
@@ -150,7 +149,7 @@ def _shuffle(watch: Watch, table: Table, units: Standardised) -> tuple[SideParts
     meta = _frame(nothing, nothing, np.empty(0, dtype=units.dtype))
     entries = dask_dataframe().from_delayed(placed, meta=meta, verify_meta=False)
     rows, columns = (_at_least_two(names.counts) for names in (table.rows, table.columns))
-    homes = Homes(watch)
+    homes = Homes(monitor)
     by_row = _by_side(client, homes, entries, rows, _Side("row", "column", columns.size))
     by_column = _by_side(client, homes, entries, columns, _Side("column", "row", rows.size))
     homes.settle([*by_row.parts, *by_column.parts])

@@ -166,11 +166,10 @@ class SamplerEstimator(Estimator):
     def _fit_on_cluster(self, X: Any, client: Any) -> None:
         self._checked_plan()
         self._check_for_cluster()
-        from fillrank.cluster.place import check_client
-        from fillrank.cluster.watch import large_arguments
+        from fillrank.cluster.monitor import allow_large_arguments, check_client
 
         check_client(client)
-        with large_arguments():
+        with allow_large_arguments():
             self._complete_on_cluster(self._placed(X, client))
 
     def _complete_on_cluster(self, table: Placed) -> None:
