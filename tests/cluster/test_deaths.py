@@ -12,7 +12,7 @@ from fillrank.errors import ClusterError
 pytest.importorskip("distributed")
 
 from fillrank.cluster import monitor
-from fillrank.cluster.homes import Homes
+from fillrank.cluster.partitions import Assignment
 from helpers.clusters import Crew, assert_same, harm_in_the_middle, small_table
 
 # New processes for every death, and waiting for what does not come.
@@ -86,14 +86,14 @@ def test_all_workers_die_and_others_come(monkeypatch, crew):
 
 @slow
 def test_all_workers_die_before_they_have_their_parts(monkeypatch, crew):
-    settle = Homes.settle
+    settle = Assignment.wait
 
     def settle_when_all_are_dead(self, parts):
         crew.kill_all()
         settle(self, parts)
         crew.add_worker()
 
-    monkeypatch.setattr(Homes, "settle", settle_when_all_are_dead)
+    monkeypatch.setattr(Assignment, "wait", settle_when_all_are_dead)
     there = fr.GASR(**SHORT).fit(small_table(), client=crew.client)
     assert_same(fr.GASR(**SHORT).fit(small_table()), there)
 

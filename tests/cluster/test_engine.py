@@ -13,9 +13,9 @@ from fillrank.table.units import standardise
 pytest.importorskip("distributed")
 
 from fillrank.cluster.from_here import part_of_table
-from fillrank.cluster.laid_out import Part, SideParts
 from fillrank.cluster.monitor import Monitor
-from fillrank.cluster.sides import RemoteSide
+from fillrank.cluster.partitions import Partition, SidePartitions
+from fillrank.cluster.remote_side import RemoteSide
 from fillrank.draws.streams import Address
 from fillrank.kernels.gaussian_rows import Prior
 from fillrank.kernels.products import Fitted, effect_sums, residual_products
@@ -37,8 +37,8 @@ def remote(entries, bounds, client):
         first, last = entries.pointers[[start, stop]]
         pointers = entries.pointers[start : stop + 1] - first
         some = Entries(pointers, entries.indices[first:last], entries.values[first:last])
-        parts.append(client.submit(part_of_table, Part(start, some), pure=False))
-    side = SideParts(entries.pointers, np.array(bounds), parts)
+        parts.append(client.submit(part_of_table, Partition(start, some), pure=False))
+    side = SidePartitions(entries.pointers, np.array(bounds), parts)
     return RemoteSide(Monitor(client), side, entries.dtype)
 
 

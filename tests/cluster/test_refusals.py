@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from fillrank.cluster.room import bytes_on_a_worker, check_worker_room
+from fillrank.cluster.memory import check_worker_memory, estimate_worker_memory
 from fillrank.errors import InputError, NotSupportedError
 
 TABLE = fr.Observations.from_matrix([[1.0, 2.0, np.nan], [2.0, np.nan, 4.0]])
@@ -44,14 +44,14 @@ def test_starts_and_samplers_of_one_machine_are_refused(settings, monkeypatch):
 def test_a_table_that_workers_cannot_hold_is_refused_with_advice():
     table = (10**9, (10**7, 10**5), 32, FLOAT32)
     with pytest.raises(InputError, match=r"each of the 2 workers .*11.9 GB.*more workers"):
-        check_worker_room([64 * 10**9, 8 * 10**9], *table)
-    check_worker_room([64 * 10**9, 64 * 10**9], *table)
-    check_worker_room([0, 0], *table)  # without limits nobody says
+        check_worker_memory([64 * 10**9, 8 * 10**9], *table)
+    check_worker_memory([64 * 10**9, 64 * 10**9], *table)
+    check_worker_memory([0, 0], *table)  # without limits nobody says
 
 
 def test_more_workers_need_less_memory_each_but_for_the_factors():
     def needed(n_workers):
-        return bytes_on_a_worker(10**9, (10**7, 10**5), 32, FLOAT32, n_workers)
+        return estimate_worker_memory(10**9, (10**7, 10**5), 32, FLOAT32, n_workers)
 
     factors = 10**7 * 32 * 4
     assert needed(1) > needed(10) > needed(10**6) > 2 * factors

@@ -71,7 +71,7 @@ def partitions(table, at):
 
 def whole(side, n_others):
     """The entries of all parts of a side, one after the other."""
-    parts = [part.result(LIMIT) for part in side.parts]
+    parts = [part.result(LIMIT) for part in side.partitions]
     assert [part.first_row for part in parts] == side.bounds[:-1].tolist()
     assert [part.entries.pointers.size - 1 for part in parts] == np.diff(side.bounds).tolist()
     assert all(part.entries.pointers[0] == 0 for part in parts)
@@ -168,7 +168,7 @@ def test_what_is_lost_with_a_worker_is_made_again(crew, client, tmp_path):
     table.to_parquet(tmp_path / "all.parquet", index=False)
     laid = laid_out(tmp_path / "all.parquet", client, True, np.dtype("float32"))
     check_same(laid, table)
-    (address,) = client.who_has(laid.rows.parts)[laid.rows.parts[0].key]
+    (address,) = client.who_has(laid.rows.partitions)[laid.rows.partitions[0].key]
     (name,) = (name for name, its in crew.addresses().items() if its == address)
     crew.kill(name)
     check_same(laid, table)

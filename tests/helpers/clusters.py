@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import fillrank as fr
-from fillrank.cluster.sides import RemoteSide
+from fillrank.cluster.remote_side import RemoteSide
 
 # Seconds that any wait may take: a process comes in 2, but in 30 on a very busy machine.
 LIMIT = 120.0

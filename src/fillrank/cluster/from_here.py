@@ -6,9 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from fillrank.cluster.homes import Homes
-from fillrank.cluster.laid_out import LaidOut, Part, SideParts
 from fillrank.cluster.monitor import Monitor
+from fillrank.cluster.partitions import Assignment, Partition, PartitionedTable, SidePartitions
 from fillrank.table.entries import Entries
 from fillrank.table.observations import Observations
 from fillrank.table.units import standardise
@@ -16,13 +15,13 @@ from fillrank.table.units import standardise
 
 def send_out(
     observations: Observations, monitor: Monitor, centre: bool, dtype: np.dtype
-) -> LaidOut:
+) -> PartitionedTable:
     """Bring the entries to standard units, and send parts of them to all workers, by both sides."""
     standard = standardise(observations, centre, dtype)
-    homes = Homes(monitor)
-    rows, columns = _sent(standard.rows, homes), _sent(standard.columns, homes)
-    homes.settle([*rows.parts, *columns.parts])
-    return LaidOut(
+    assignment = Assignment(monitor)
+    rows, columns = _sent(standard.rows, assignment), _sent(standard.columns, assignment)
+    assignment.wait([*rows.partitions, *columns.partitions])
+    return PartitionedTable(
         observations.row_labels,
         observations.column_labels,
         observations.origin,
@@ -34,22 +33,24 @@ def send_out(
     )
 
 
-def _sent(entries: Entries, homes: Homes) -> SideParts:
+def _sent(entries: Entries, assignment: Assignment) -> SidePartitions:
     """Parts as the arguments of tasks: so the scheduler can have them made again if a worker dies."""
-    bounds = homes.bounds(entries.pointers)
+    bounds = assignment.bounds(entries.pointers)
     parts = [
-        homes.submit(p, part_of_table, _cut(entries, *rows))
+        assignment.submit(p, part_of_table, _cut(entries, *rows))
         for p, rows in enumerate(pairwise(bounds.tolist()))
     ]
-    return SideParts(entries.pointers, bounds, parts)
+    return SidePartitions(entries.pointers, bounds, parts)
 
 
-def part_of_table(part: Part) -> Part:
+def part_of_table(part: Partition) -> Partition:
     """A part, where it has come to."""
-    return part.as_kernels_take_it()
+    return part.as_writable()
 
 
-def _cut(entries: Entries, start: int, stop: int) -> Part:
+def _cut(entries: Entries, start: int, stop: int) -> Partition:
     first, last = entries.pointers[[start, stop]]
     pointers = entries.pointers[start : stop + 1] - first
-    return Part(start, Entries(pointers, entries.indices[first:last], entries.values[first:last]))
+    return Partition(
+        start, Entries(pointers, entries.indices[first:last], entries.values[first:last])
+    )

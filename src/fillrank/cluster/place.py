@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fillrank.cluster.from_here import send_out
-from fillrank.cluster.laid_out import LaidOut
+from fillrank.cluster.memory import check_worker_memory
 from fillrank.cluster.monitor import Monitor
-from fillrank.cluster.room import check_worker_room
-from fillrank.cluster.sides import RemoteSide
+from fillrank.cluster.partitions import PartitionedTable
+from fillrank.cluster.remote_side import RemoteSide
 from fillrank.cluster.table import lay_out
 from fillrank.samplers.model import RemoteData
 from fillrank.table.observations import Observations
@@ -65,7 +65,7 @@ def place(source: Any, client: Any, form: Form) -> Placed:
 
     def check_room(n_entries: int, shape: tuple[int, int]) -> None:
         limits = [worker["memory_limit"] for worker in monitor.wait_for_workers().values()]
-        check_worker_room(limits, n_entries, shape, form.width, form.dtype)
+        check_worker_memory(limits, n_entries, shape, form.width, form.dtype)
 
     if isinstance(source, Observations):
         check_room(source.n_entries, source.shape)
@@ -75,14 +75,16 @@ def place(source: Any, client: Any, form: Form) -> Placed:
     return _placed(laid, _names_alone(laid), monitor, form.dtype)
 
 
-def _placed(laid: LaidOut, observations: Observations, monitor: Monitor, dtype: np.dtype) -> Placed:
+def _placed(
+    laid: PartitionedTable, observations: Observations, monitor: Monitor, dtype: np.dtype
+) -> Placed:
     data = RemoteData(
         RemoteSide(monitor, laid.rows, dtype), RemoteSide(monitor, laid.columns, dtype)
     )
     return Placed(observations, data, laid.location, laid.scale, laid.value_range)
 
 
-def _names_alone(laid: LaidOut) -> Observations:
+def _names_alone(laid: PartitionedTable) -> Observations:
     """The names of a table, without its entries."""
     return Observations(
         np.zeros(len(laid.row_labels) + 1, dtype=np.int64),

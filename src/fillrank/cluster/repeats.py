@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.cluster.laid_out import Part
 from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.names import Names, Numbered
+from fillrank.cluster.partitions import Partition
 from fillrank.errors import InputError
 from fillrank.table.labels import SHOWN, format_label
 
@@ -33,7 +33,7 @@ def check_repeats(monitor: Monitor, table: Table, parts: list[Any]) -> None:
         raise InputError(_message(monitor, table, sum(count for count, _ in found), cells))
 
 
-def repeated_in(part: Part) -> tuple[int, Cells]:
+def repeated_in(part: Partition) -> tuple[int, Cells]:
     """How many cells of a part have several values, and the first of them."""
     pointers, columns, _ = part.entries
     rows = np.repeat(np.arange(pointers.size - 1), np.diff(pointers))

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from fillrank.cluster.homes import Homes
-from fillrank.cluster.laid_out import LaidOut, Part, SideParts
 from fillrank.cluster.lines import Lines, dask_dataframe, open_lines
 from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.names import (
@@ -29,6 +27,7 @@ from fillrank.cluster.names import (
     positions_of,
     total_of,
 )
+from fillrank.cluster.partitions import Assignment, Partition, PartitionedTable, SidePartitions
 from fillrank.cluster.repeats import Table, check_repeats
 from fillrank.errors import InputError
 from fillrank.table.entries import group_by_row, transpose
@@ -59,7 +58,7 @@ def lay_out(
     centre: bool,
     dtype: np.dtype,
     check_room: Callable[[int, tuple[int, int]], None],
-) -> LaidOut:
+) -> PartitionedTable:
     """Lay a long table out over the workers of a client, in standard units.
 
     The same bits as those of `Observations.from_table` and `standardise` for the same lines.
@@ -89,8 +88,8 @@ def lay_out(
 
     location, scale = compute_units(span, total, centre)
     rows, columns = _shuffle(monitor, table, Standardised(location, scale, np.dtype(dtype)))
-    check_repeats(monitor, table, rows.parts)
-    return LaidOut(
+    check_repeats(monitor, table, rows.partitions)
+    return PartitionedTable(
         table.rows.labels,
         table.columns.labels,
         Origin("long", nw.Implementation.PANDAS, *lines.fields),
@@ -139,7 +138,9 @@ def _value_range(briefs: Sequence[Brief], n_values: int) -> tuple[float, float] 
     return rating_scale(np.resize(levels, min(n_values, ENTRIES_PER_LEVEL * levels.size)))
 
 
-def _shuffle(monitor: Monitor, table: Table, units: Standardised) -> tuple[SideParts, SideParts]:
+def _shuffle(
+    monitor: Monitor, table: Table, units: Standardised
+) -> tuple[SidePartitions, SidePartitions]:
     """Give every entry to the worker that has its row, and again to the one that has its column."""
     client = monitor.client
     placed = client.map(
@@ -149,10 +150,10 @@ def _shuffle(monitor: Monitor, table: Table, units: Standardised) -> tuple[SideP
     meta = _frame(nothing, nothing, np.empty(0, dtype=units.dtype))
     entries = dask_dataframe().from_delayed(placed, meta=meta, verify_meta=False)
     rows, columns = (_at_least_two(names.counts) for names in (table.rows, table.columns))
-    homes = Homes(monitor)
-    by_row = _by_side(client, homes, entries, rows, _Side("row", "column", columns.size))
-    by_column = _by_side(client, homes, entries, columns, _Side("column", "row", rows.size))
-    homes.settle([*by_row.parts, *by_column.parts])
+    assignment = Assignment(monitor)
+    by_row = _by_side(client, assignment, entries, rows, _Side("row", "column", columns.size))
+    by_column = _by_side(client, assignment, entries, columns, _Side("column", "row", rows.size))
+    assignment.wait([*by_row.partitions, *by_column.partitions])
     return by_row, by_column
 
 
@@ -174,20 +175,22 @@ def _place(numbered: Numbered, rows: np.ndarray, columns: np.ndarray, units: Sta
     return _frame(rows[i], columns[j], standard.astype(units.dtype))
 
 
-def _by_side(client: Any, homes: Homes, entries: Any, counts: np.ndarray, side: _Side) -> SideParts:
+def _by_side(
+    client: Any, assignment: Assignment, entries: Any, counts: np.ndarray, side: _Side
+) -> SidePartitions:
     """Shuffle entries by their own side, into parts that go by the threads of the workers."""
     pointers = np.concatenate([[0], np.cumsum(counts)])
-    bounds = homes.bounds(pointers)
+    bounds = assignment.bounds(pointers)
     aimed = entries.map_partitions(
         _aim, side.own, bounds, meta=_aim(entries._meta, side.own, bounds)
     )
     shuffled = aimed.set_index("part", divisions=list(range(bounds.size)), shuffle_method="tasks")
     pieces = client.compute(shuffled.to_delayed())
     parts = [
-        homes.submit(p, part_of_table, piece, side, *rows)
+        assignment.submit(p, part_of_table, piece, side, *rows)
         for p, (piece, rows) in enumerate(zip(pieces, pairwise(bounds.tolist()), strict=True))
     ]
-    return SideParts(pointers, bounds, parts)
+    return SidePartitions(pointers, bounds, parts)
 
 
 def _aim(entries: Any, side: str, bounds: np.ndarray) -> Any:
@@ -195,8 +198,8 @@ def _aim(entries: Any, side: str, bounds: np.ndarray) -> Any:
     return entries.assign(part=np.searchsorted(bounds, entries[side], side="right") - 1)
 
 
-def part_of_table(piece: Any, side: _Side, start: int, stop: int) -> Part:
+def part_of_table(piece: Any, side: _Side, start: int, stop: int) -> Partition:
     """What has come for the rows from ``start`` to ``stop``, in order of row and column."""
     own, other = piece[side.own].to_numpy() - start, piece[side.other].to_numpy()
     by_other = group_by_row(other, own, piece["value"].to_numpy(), (side.n_others, stop - start))
-    return Part(start, transpose(by_other, stop - start))
+    return Partition(start, transpose(by_other, stop - start))
