@@ -12,7 +12,6 @@ from fillrank.table.units import standardise
 
 pytest.importorskip("distributed")
 
-from fillrank.cluster.from_here import part_of_table
 from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.partitions import Partition, SidePartitions
 from fillrank.cluster.remote_side import RemoteSide
@@ -37,7 +36,7 @@ def remote(entries, bounds, client):
         first, last = entries.pointers[[start, stop]]
         pointers = entries.pointers[start : stop + 1] - first
         some = Entries(pointers, entries.indices[first:last], entries.values[first:last])
-        parts.append(client.submit(part_of_table, Partition(start, some), pure=False))
+        parts.append(client.submit(Partition.as_writable, Partition(start, some), pure=False))
     side = SidePartitions(entries.pointers, np.array(bounds), parts)
     return RemoteSide(Monitor(client), side, entries.dtype)
 

@@ -15,9 +15,9 @@ pytest.importorskip("distributed")
 
 import dask.dataframe as dd
 
-from fillrank.cluster.lines import open_lines
+from fillrank.cluster.long_tables import open_long_table
 from fillrank.cluster.monitor import Monitor
-from fillrank.cluster.table import lay_out
+from fillrank.cluster.shuffle import shuffle_table
 from helpers.clusters import LIMIT, harm_in_the_middle
 
 DATES = pd.date_range("2020-01-30", periods=40).to_numpy()
@@ -29,7 +29,7 @@ def client(crew):
 
 
 def laid_out(source, client, centre, dtype):
-    return lay_out(source, client, centre, dtype, check_room=lambda *_: None)
+    return shuffle_table(source, client, centre, dtype, check_memory=lambda *_: None)
 
 
 def test_room_is_asked_for_before_entries_change_places(client):
@@ -40,7 +40,7 @@ def test_room_is_asked_for_before_entries_change_places(client):
         raise InputError("no room")
 
     with pytest.raises(InputError, match="no room"):
-        lay_out(partitions(lines(), [300]), client, True, np.dtype("float32"), refuse)
+        shuffle_table(partitions(lines(), [300]), client, True, np.dtype("float32"), refuse)
     ((n_entries, (n_rows, n_columns)),) = asked
     table = fr.Observations.from_table(lines())
     assert (n_entries, n_rows, n_columns) == (len(table), *table.shape)
@@ -88,12 +88,12 @@ def check_same(laid, table, centre=True, dtype="float32", **fields):
     observations = fr.Observations.from_table(table, **fields)
     standard = standardise(observations, centre, np.dtype(dtype))
     for got, expected in (
-        (laid.row_labels, observations.row_labels),
-        (laid.column_labels, observations.column_labels),
+        (laid.observations.row_labels, observations.row_labels),
+        (laid.observations.column_labels, observations.column_labels),
     ):
         assert got.dtype == expected.dtype
         np.testing.assert_array_equal(got, expected)
-    assert laid.origin == observations.origin
+    assert laid.observations.origin == observations.origin
     assert (laid.location, laid.scale) == (standard.location, standard.scale)
     assert laid.value_range == observations.value_range()
     n_rows, n_columns = (side.pointers.size - 1 for side in (standard.rows, standard.columns))
@@ -157,9 +157,9 @@ def test_parquet_files_by_a_pattern(client, tmp_path):
 def test_fields_by_name(client):
     table = lines().rename(columns={"user": "a", "item": "b", "rating": "c"})
     fields = {"row": "b", "column": "a", "value": "c"}
-    opened = open_lines(partitions(table, [300]), **fields)
+    opened = open_long_table(partitions(table, [300]), **fields)
     check_same(laid_out(opened, client, True, np.dtype("float32")), table, **fields)
-    opened = open_lines(partitions(table, [300]), layout="long")
+    opened = open_long_table(partitions(table, [300]), layout="long")
     check_same(laid_out(opened, client, True, np.dtype("float32")), table, layout="long")
 
 
@@ -194,7 +194,7 @@ def test_no_table_that_is_long(client):
     with pytest.raises(InputError, match=r"must be long.*'tea', 'item', 'rating'"):
         laid_out(wide, client, True, np.dtype("float32"))
     with pytest.raises(UnknownNameError, match="no column 'who'"):
-        open_lines(wide, row="who", column="item", value="rating")
+        open_long_table(wide, row="who", column="item", value="rating")
 
 
 def test_no_files(client, tmp_path):
@@ -208,7 +208,7 @@ def test_no_files(client, tmp_path):
 def test_without_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
     with pytest.raises(NotSupportedError, match=r'pip install "fillrank\[dask\]"'):
-        open_lines("ratings.parquet")
+        open_long_table("ratings.parquet")
 
 
 def refused(client, table, error=InputError):

@@ -130,12 +130,12 @@ def _address(table: Path) -> str:
 
 
 def _fit_on_cluster(settings: Settings, origin: Source, quiet: bool, address: str) -> Any:
-    from fillrank.cluster.lines import open_lines
+    from fillrank.cluster.long_tables import open_long_table
 
     _check_for_cluster(settings, origin)
     model = models.make(settings, progress=not quiet)
     with _client(address) as client:
-        lines = open_lines(
+        table = open_long_table(
             _address(origin.table), origin.row, origin.column, origin.value, origin.layout
         )
         if not quiet:
@@ -145,7 +145,7 @@ def _fit_on_cluster(settings: Settings, origin: Source, quiet: bool, address: st
                 f"dashboard is at {escape(client.dashboard_link)}"
             )
         with models.interruptible(model):
-            model.fit(lines, client=client)
+            model.fit(table, client=client)
     return model
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.cluster.lines import Lines, open_frame, open_lines
+from fillrank.cluster.long_tables import LongTable, open_frame, open_long_table
 from fillrank.cluster.monitor import Monitor, check_client
 from fillrank.errors import InputError, NotSupportedError, OutputError, Setting
 from fillrank.io.parquet import write_parquet
@@ -243,7 +243,7 @@ def _row_bounds(n_rows: int, n: int, n_workers: int) -> np.ndarray:
 
 def _by_block(leave_out: Any, kept: Kept, bounds: np.ndarray) -> list[Any]:
     """The lines of a long table that belong to each block of rows."""
-    frame, fields = leave_out if isinstance(leave_out, Lines) else open_lines(leave_out)
+    frame, fields = leave_out if isinstance(leave_out, LongTable) else open_long_table(leave_out)
     frame = frame.rename(columns=dict(zip(fields, fields._fields, strict=True))).dropna()
     aimed = frame.map_partitions(
         _aim, kept, bounds, meta=frame._meta.assign(part=np.empty(0, dtype=np.int64))

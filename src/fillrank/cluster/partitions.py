@@ -10,7 +10,7 @@ import numpy as np
 
 from fillrank.cluster.monitor import Monitor
 from fillrank.table.entries import Entries
-from fillrank.table.frames import Origin
+from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -55,11 +55,9 @@ class SidePartitions(NamedTuple):
 
 
 class PartitionedTable(NamedTuple):
-    """What the client knows about a table whose entries are on workers."""
+    """A table whose entries are on workers; ``observations`` may have only its labels."""
 
-    row_labels: np.ndarray
-    column_labels: np.ndarray
-    origin: Origin
+    observations: Observations
     rows: SidePartitions
     columns: SidePartitions
     location: float

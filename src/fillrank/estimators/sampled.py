@@ -51,7 +51,7 @@ from fillrank.table.units import Standard, standardise
 from fillrank.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
-    from fillrank.cluster.place import Placed
+    from fillrank.cluster.distribute import RemoteTable
 
 # The power of the data's unit that a traced quantity has.
 _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
@@ -170,9 +170,9 @@ class SamplerEstimator(Estimator):
 
         check_client(client)
         with allow_large_arguments():
-            self._complete_on_cluster(self._placed(X, client))
+            self._complete_on_cluster(self._distribute(X, client))
 
-    def _complete_on_cluster(self, table: Placed) -> None:
+    def _complete_on_cluster(self, table: RemoteTable) -> None:
         observations, data = table.observations, table.data
         units = Units(table.location, table.scale, self._range_of(table))
         # If the entries are also here, a checkpoint serves one machine and a cluster alike.
@@ -187,19 +187,19 @@ class SamplerEstimator(Estimator):
             state = RunState(self._start(chains, data, setup), setup.plan, units)
             self._continue(state, data, observations, setup.checkpoint)
 
-    def _placed(self, X: Any, client: Any) -> Placed:
-        from fillrank.cluster.lines import is_partitioned
-        from fillrank.cluster.place import Form, place
+    def _distribute(self, X: Any, client: Any) -> RemoteTable:
+        from fillrank.cluster.distribute import DataFormat, distribute_table
+        from fillrank.cluster.long_tables import is_partitioned
 
         rank = _EXPECTED_RANK if self.max_rank == "auto" else self.max_rank
-        form = Form(self._centred, np.dtype(self.dtype), rank + 2)
+        data_format = DataFormat(self._centred, np.dtype(self.dtype), rank + 2)
         if is_partitioned(X):
-            return place(X, client, form)
+            return distribute_table(X, client, data_format)
         observations = self._observations(X, reset=True)
         warn_of_units(observations)
-        return place(observations, client, form)
+        return distribute_table(observations, client, data_format)
 
-    def _range_of(self, table: Placed) -> tuple[float, float] | None:
+    def _range_of(self, table: RemoteTable) -> tuple[float, float] | None:
         if isinstance(self.value_range, str):
             return table.value_range
         return check_value_range(self.value_range, table.observations)
