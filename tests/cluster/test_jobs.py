@@ -1,4 +1,4 @@
-"""Answers that workers write are those that the model gives here."""
+"""Files that workers write have the predictions and recommendations of the model."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +20,7 @@ from helpers.clusters import LIMIT, wait_until
 
 @pytest.fixture(scope="module")
 def table():
-    """Ratings of 30 readers for 20 books, with holes."""
+    """Ratings of 20 books by 30 readers, with missing values."""
     rng = np.random.default_rng(0)
     i, j = np.nonzero(rng.random((30, 20)) < 0.5)
     return pd.DataFrame(
@@ -34,12 +34,12 @@ def model(table):
         return fr.GASR(n_sweeps=12, max_rank=2, random_state=0, progress=False).fit(table)
 
 
-def written(places):
+def read_all(paths):
     """All files as one table."""
-    return pd.concat([pd.read_parquet(place) for place in places], ignore_index=True)
+    return pd.concat([pd.read_parquet(path) for path in paths], ignore_index=True)
 
 
-def asked(n=100):
+def make_pairs(n=100):
     rng = np.random.default_rng(1)
     return pd.DataFrame(
         {"book": 100 + rng.integers(0, 20, n), "reader": [f"r{k}" for k in rng.integers(0, 30, n)]}
@@ -60,77 +60,77 @@ def check_predictions(found, model, pairs, level=None):
 
 @pytest.mark.parametrize("level", [None, 0.8])
 def test_predictions_of_a_data_frame(client, model, tmp_path, level):
-    pairs = asked()
-    places = write_predictions(
+    pairs = make_pairs()
+    paths = write_predictions(
         model, dd.from_pandas(pairs, npartitions=3), tmp_path / "new", client, level=level
     )
-    assert [place.name for place in places] == [f"part-0000{p}.parquet" for p in range(3)]
-    check_predictions(written(places), model, pairs, level)
-    assert sorted((tmp_path / "new").iterdir()) == places  # and nothing else
+    assert [path.name for path in paths] == [f"part-0000{p}.parquet" for p in range(3)]
+    check_predictions(read_all(paths), model, pairs, level)
+    assert sorted((tmp_path / "new").iterdir()) == paths  # and nothing else
 
 
 def test_predictions_of_files_and_in_blocks(client, model, tmp_path):
-    pairs = asked()
+    pairs = make_pairs()
     for p in range(2):
         pairs[50 * p : 50 * (p + 1)].to_parquet(tmp_path / f"{p}.parquet", index=False)
     client.run(_set_block, 7)
     try:
-        places = write_predictions(model, str(tmp_path / "*.parquet"), tmp_path / "out", client)
+        paths = write_predictions(model, str(tmp_path / "*.parquet"), tmp_path / "out", client)
     finally:
-        client.run(_set_block, jobs._AT_ONCE)
-    check_predictions(written(places), model, pairs)
+        client.run(_set_block, jobs._BLOCK_LINES)
+    check_predictions(read_all(paths), model, pairs)
 
 
 def _set_block(size):
-    jobs._AT_ONCE = size
+    jobs._BLOCK_LINES = size
 
 
 def test_a_partition_without_pairs(client, model, tmp_path):
-    pairs = asked()
+    pairs = make_pairs()
     pieces = dd.from_map(lambda piece: piece, [pairs[:0], pairs], meta=pairs[:0])
-    (place,) = write_predictions(model, pieces, tmp_path, client)
-    assert place.name == "part-00001.parquet"
-    check_predictions(pd.read_parquet(place), model, pairs)
+    (path,) = write_predictions(model, pieces, tmp_path, client)
+    assert path.name == "part-00001.parquet"
+    check_predictions(pd.read_parquet(path), model, pairs)
 
 
-def test_fields_of_pairs(client, model, tmp_path):
-    pairs = dd.from_pandas(asked(), npartitions=1)
+def test_columns_of_pairs(client, model, tmp_path):
+    pairs = dd.from_pandas(make_pairs(), npartitions=1)
     renamed = pairs.rename(columns={"reader": "a", "book": "b"})
-    places = write_predictions(model, renamed, tmp_path / "1", client, row="a", column="b")
-    check_predictions(written(places), model, asked())
+    paths = write_predictions(model, renamed, tmp_path / "1", client, row="a", column="b")
+    check_predictions(read_all(paths), model, make_pairs())
     renamed = pairs.rename(columns={"reader": "user", "book": "item"})
     check_predictions(
-        written(write_predictions(model, renamed, tmp_path / "2", client)), model, asked()
+        read_all(write_predictions(model, renamed, tmp_path / "2", client)), model, make_pairs()
     )
     with pytest.raises(InputError, match="Specify which have the labels"):
         write_predictions(model, pairs[["book"]], tmp_path / "3", client)
-    with pytest.raises(InputError, match="name both fields"):
+    with pytest.raises(InputError, match="name both columns"):
         write_predictions(model, pairs, tmp_path / "3", client, row="reader")
     with pytest.raises(UnknownNameError, match="no column 'who'"):
         write_predictions(model, pairs, tmp_path / "3", client, row="who", column="book")
     assert not (tmp_path / "3").exists()
 
 
-def test_a_name_that_is_not_known(client, model, tmp_path):
-    pairs = asked()
+def test_an_unknown_label(client, model, tmp_path):
+    pairs = make_pairs()
     pairs.loc[70, "reader"] = "nobody"
     with pytest.raises(UnknownNameError, match="'nobody'"):
         write_predictions(model, dd.from_pandas(pairs, npartitions=2), tmp_path, client)
 
 
 @pytest.mark.parametrize("by", ["mean", "cautious"])
-def test_recommendations_without_what_was_seen(client, model, tmp_path, by):
-    places = write_recommendations(model, tmp_path, client, n=3, by=by)
-    assert len(places) == 2  # one for each worker
-    pd.testing.assert_frame_equal(written(places), model.recommend(n=3, by=by), check_dtype=False)
+def test_recommendations_without_observed_cells(client, model, tmp_path, by):
+    paths = write_recommendations(model, tmp_path, client, n=3, by=by)
+    assert len(paths) == 2  # one for each worker
+    pd.testing.assert_frame_equal(read_all(paths), model.recommend(n=3, by=by), check_dtype=False)
 
 
 def test_recommendations_in_many_blocks(client, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, "_AT_ONCE", 20)
-    places = write_recommendations(model, tmp_path, client, n=4, leave_out=None)
-    assert len(places) == 6
+    monkeypatch.setattr(jobs, "_BLOCK_LINES", 20)
+    paths = write_recommendations(model, tmp_path, client, n=4, leave_out=None)
+    assert len(paths) == 6
     expected = model.recommend(n=4, leave_out=None)
-    pd.testing.assert_frame_equal(written(places), expected, check_dtype=False)
+    pd.testing.assert_frame_equal(read_all(paths), expected, check_dtype=False)
 
 
 @pytest.mark.parametrize("as_files", [False, True])
@@ -139,23 +139,23 @@ def test_recommendations_of_a_model_without_its_entries(client, table, model, tm
     bare = fr.load(tmp_path / "bare.fillrank")
     with pytest.raises(NotSupportedError, match="leave_out=ratings"):
         write_recommendations(bare, tmp_path / "out", client)
-    hole = pd.DataFrame({"reader": ["r0"], "book": [119], "score": [np.nan]})
-    named = pd.concat([table, hole]).rename(
+    missing = pd.DataFrame({"reader": ["r0"], "book": [119], "score": [np.nan]})
+    named = pd.concat([table, missing]).rename(
         columns={"reader": "user", "book": "item", "score": "rating"}
     )
     seen = dd.from_pandas(named, npartitions=3, sort=False)
     if as_files:
         seen.to_parquet(tmp_path / "seen", write_index=False)
         seen = tmp_path / "seen"
-    places = write_recommendations(bare, tmp_path / "out", client, n=5, leave_out=seen)
-    pd.testing.assert_frame_equal(written(places), model.recommend(n=5), check_dtype=False)
+    paths = write_recommendations(bare, tmp_path / "out", client, n=5, leave_out=seen)
+    pd.testing.assert_frame_equal(read_all(paths), model.recommend(n=5), check_dtype=False)
 
 
-def test_a_row_of_which_nothing_was_seen(client, table, model, tmp_path):
+def test_rows_without_observed_cells(client, table, model, tmp_path):
     first = table[table["reader"] == "r0"].rename(columns={"reader": "user", "book": "item"})
     seen = dd.from_pandas(first, npartitions=1)
-    places = write_recommendations(model, tmp_path, client, n=20, leave_out=seen)
-    counts = written(places).groupby("reader").size()
+    paths = write_recommendations(model, tmp_path, client, n=20, leave_out=seen)
+    counts = read_all(paths).groupby("reader").size()
     assert counts["r0"] == 20 - len(first)
     assert (counts.drop("r0") == 20).all()
 
@@ -165,29 +165,31 @@ def test_earlier_files_are_not_replaced(client, model, tmp_path):
     before = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
     for write in (
         lambda: write_recommendations(model, tmp_path, client, n=2),
-        lambda: write_predictions(model, dd.from_pandas(asked(), npartitions=1), tmp_path, client),
+        lambda: write_predictions(
+            model, dd.from_pandas(make_pairs(), npartitions=1), tmp_path, client
+        ),
     ):
         with pytest.raises(OutputError, match="already has 2 files"):
             write()
     assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == before
-    with pytest.raises(OutputError, match="is no folder"):
+    with pytest.raises(OutputError, match="is not a folder"):
         write_recommendations(model, tmp_path / "part-00000.parquet", client)
 
 
-def test_pairs_that_are_no_table_in_partitions(client, model, tmp_path):
+def test_pairs_that_are_not_in_partitions(client, model, tmp_path):
     with pytest.raises(InputError, match="from_pandas"):
-        write_predictions(model, asked(), tmp_path, client)
+        write_predictions(model, make_pairs(), tmp_path, client)
 
 
 @pytest.mark.parametrize("n_files", [0, 1])
-def test_a_worker_dies_over_it(crew, client, model, tmp_path, n_files):
+def test_a_worker_dies_during_the_job(crew, client, model, tmp_path, n_files):
     def kill():
         wait_until(lambda: len(list(tmp_path.glob("part-*"))) >= n_files, f"{n_files} files")
         crew.replace(0)
 
-    pairs = dd.from_pandas(asked(400), npartitions=20)
+    pairs = dd.from_pandas(make_pairs(400), npartitions=20)
     with ThreadPoolExecutor(1) as aside:
         killing = aside.submit(kill)
-        places = write_predictions(model, pairs, tmp_path, client, level=0.5)
+        paths = write_predictions(model, pairs, tmp_path, client, level=0.5)
         killing.result(LIMIT)
-    check_predictions(written(places), model, asked(400), 0.5)
+    check_predictions(read_all(paths), model, make_pairs(400), 0.5)

@@ -1,4 +1,4 @@
-"""Answers for very many cells: each worker writes its own files, whole or not at all."""
+"""Predictions and recommendations for many cells, which workers write to Parquet files."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from fillrank.table.layout import LongFields, long_fields
 from fillrank.table.observations import Observations
 from fillrank.validation import check_fitted, check_integer
 
-# Lines of an answer that are made at once, and that a file of recommendations has about.
-_AT_ONCE = 2**18
+# Lines that are predicted together, and about the most in a file of recommendations.
+_BLOCK_LINES = 2**18
 _FILES = "part-*.parquet"
 
 
-class Kept(NamedTuple):
-    """A model in a file that all workers see."""
+class SavedModel(NamedTuple):
+    """A model in a file that all workers can read."""
 
-    method: Any
+    method: type[Any]
     path: Path
 
 
-class Wanted(NamedTuple):
-    """How many columns are wanted for each row, the best by what, and what is left out."""
+class Ranking(NamedTuple):
+    """The number of columns for each row, what they are ranked by, and which cells are left out."""
 
     n: int
     by: str
@@ -54,24 +54,24 @@ def write_predictions(
     row: Any = None,
     column: Any = None,
 ) -> list[Path]:
-    """Predict cells by the million on a Dask cluster, into Parquet files.
+    """Predict many cells on a Dask cluster, into Parquet files.
 
     Parameters
     ----------
     model : fitted method
-    pairs : Dask data frame, or path
-        A line for each cell, with the names of its row and its column; a path is that of Parquet files,
-        also as a pattern.
+    pairs : Dask data frame or path
+        A line for each cell, with its row label and its column label; a path, or a pattern, is that of
+        Parquet files.
     folder : path
-        Where all workers, and this machine, can write under the same name. It gets a file for each
-        partition of the pairs that has any: ``part-00000.parquet``, ... Files are whole or not there;
-        if one cannot be made, those that are done stay.
+        A folder that this machine and all workers can write to at the same path. There will be a file
+        for each partition of the pairs that is not empty: ``part-00000.parquet``, ... Each is written
+        atomically. If one cannot be written, those that are complete remain.
     client : distributed.Client
     level : float, optional
-        With it there are also ``lower`` and ``upper``: the interval of this level for a new observation.
-    row, column : name of a field
-        Where the names are in ``pairs``. By default where they were in the table that was fitted, or in
-        the two fields that are named like row and column.
+        Adds ``lower`` and ``upper``, the interval of this level for a new observation.
+    row, column : name, optional
+        The columns of ``pairs`` with the labels. By default those of the table that was fitted, or the
+        two whose names mean row and column.
 
     Returns
     -------
@@ -82,16 +82,16 @@ def write_predictions(
     check_client(client)
     frame = open_frame(pairs)
     fields = _pair_fields(list(frame.columns), model.observations_, row, column)
-    parts = frame[fields].to_delayed()
-    places = _places(folder, len(parts))
-    with _kept(model, places[0].parent, with_data=False) as kept:
-        work = _delayed(predictions_of_part)
+    partitions = frame[fields].to_delayed()
+    paths = _output_paths(folder, len(partitions))
+    with _save_temporarily(model, paths[0].parent, with_data=False) as saved:
+        task = _delayed(predict_partition)
         tasks = [
-            work(part, fields, kept, level, place)
-            for part, place in zip(parts, places, strict=True)
+            task(partition, fields, saved, level, path)
+            for partition, path in zip(partitions, paths, strict=True)
         ]
         counts = Monitor(client).gather(client.compute(tasks))
-    return [place for place, count in zip(places, counts, strict=True) if count]
+    return [path for path, count in zip(paths, counts, strict=True) if count]
 
 
 def write_recommendations(
@@ -103,19 +103,19 @@ def write_recommendations(
     by: str = "mean",
     leave_out: Any = "seen",
 ) -> list[Path]:
-    """The n best columns for every row, worked out on a Dask cluster, into Parquet files.
+    """Recommend the n best columns for every row on a Dask cluster, into Parquet files.
 
     Parameters
     ----------
     model : fitted method
     folder : path
-        As in `write_predictions`; a file has the rows of a block, in order.
+        As in `write_predictions`; each file has a block of consecutive rows.
     client : distributed.Client
     n, by
         As in ``model.recommend``.
-    leave_out : "seen", Dask data frame, path, or None
-        Cells that are no answer: those observed at fit; those of a long table in partitions, which is
-        the way for a model whose entries lie on a cluster; or none.
+    leave_out : "seen", Dask data frame, path or None
+        Cells that are not recommended: those observed at fit; those of a long table in partitions, for
+        a model whose entries are on a cluster; or none.
 
     Returns
     -------
@@ -128,25 +128,24 @@ def write_recommendations(
     seen = isinstance(leave_out, str) and leave_out == "seen"
     if seen and len(model.observations_) == 0:
         raise NotSupportedError(
-            "this model does not have the entries that it was fitted on. Name the table whose cells to "
+            "this model does not have the entries that it was fitted on. Pass the table whose cells to "
             "leave out, as in leave_out=ratings; or leave_out=None for none."
         )
     bounds = _row_bounds(model.observations_.shape[0], n, len(client.nthreads()))
-    places = _places(folder, bounds.size - 1)
-    with _kept(model, places[0].parent, with_data=seen) as kept:
-        wanted = Wanted(n, by, "seen" if seen else None)
-        lines = (
-            [None] * len(places)
-            if seen or leave_out is None
-            else _by_block(leave_out, kept, bounds)
-        )
-        work = _delayed(recommendations_of_block)
+    paths = _output_paths(folder, bounds.size - 1)
+    with _save_temporarily(model, paths[0].parent, with_data=seen) as saved:
+        ranking = Ranking(n, by, "seen" if seen else None)
+        if seen or leave_out is None:
+            lines = [None] * len(paths)
+        else:
+            lines = _shuffle_by_block(leave_out, saved, bounds)
+        task = _delayed(recommend_block)
         tasks = [
-            work(kept, wanted, rows, left_out, place)
-            for rows, left_out, place in zip(pairwise(bounds.tolist()), lines, places, strict=True)
+            task(saved, ranking, rows, left_out, path)
+            for rows, left_out, path in zip(pairwise(bounds.tolist()), lines, paths, strict=True)
         ]
         Monitor(client).gather(client.compute(tasks))
-    return places
+    return paths
 
 
 def _delayed(function: Any) -> Any:
@@ -157,7 +156,7 @@ def _delayed(function: Any) -> Any:
 
 def _pair_fields(names: list[Any], data: Observations, row: Any, column: Any) -> list[Any]:
     if (row is None) != (column is None):
-        raise InputError("row and column go together: name both fields, or none.")
+        raise InputError("row and column must be set together: name both columns, or none.")
     if row is not None:
         fields = [row, column]
     elif {data.origin.row_field, data.origin.column_field} <= set(names):
@@ -166,7 +165,7 @@ def _pair_fields(names: list[Any], data: Observations, row: Any, column: Any) ->
         fields = [found.row, found.column]
     else:
         raise InputError(
-            f"the fields of the pairs are {', '.join(map(repr, names))}",
+            f"the columns of the pairs are {', '.join(map(repr, names))}",
             advice=(
                 "Specify which have the labels of rows and columns with ",
                 Setting("row", ...),
@@ -179,54 +178,54 @@ def _pair_fields(names: list[Any], data: Observations, row: Any, column: Any) ->
     return fields
 
 
-def _places(folder: str | os.PathLike[str], n_files: int) -> list[Path]:
-    """Files for answers, in a folder that has none yet."""
+def _output_paths(folder: str | os.PathLike[str], n_files: int) -> list[Path]:
+    """The paths of new files in a folder, which is created; raise OutputError if it has such files."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder} is no folder and cannot be made one: {error}.") from error
+        raise OutputError(f"{folder} is not a folder and cannot be created: {error}.") from error
     if earlier := sorted(folder.glob(_FILES)):
         raise OutputError(
-            f"{folder} already has {len(earlier)} files such as {earlier[0].name}. Name another folder, "
-            "or remove them."
+            f"{folder} already has {len(earlier)} files such as {earlier[0].name}. Choose another "
+            "folder, or remove them."
         )
     return [folder.resolve() / _FILES.replace("*", f"{number:05}") for number in range(n_files)]
 
 
 @contextmanager
-def _kept(model: Any, folder: Path, with_data: bool) -> Iterator[Kept]:
-    """The model in a file beside the answers, for as long as they are worked out."""
+def _save_temporarily(model: Any, folder: Path, with_data: bool) -> Iterator[SavedModel]:
+    """Save the model in the folder of the output; the file is removed at the end."""
     path = folder / f".model-{secrets.token_hex(8)}.fillrank"
     try:
         model.save(path, with_data=with_data)
-        yield Kept(type(model), path)
+        yield SavedModel(type(model), path)
     finally:
         path.unlink(missing_ok=True)
 
 
 @lru_cache(maxsize=1)
-def _loaded(kept: Kept) -> Any:
-    """The model, once on each worker; Dask's own threads share its processors."""
-    return kept.method.load(kept.path).with_settings(n_threads=1, progress=False)
+def _load(saved: SavedModel) -> Any:
+    """Load the model, once on each worker. It uses one thread, because Dask runs tasks in several."""
+    return saved.method.load(saved.path).with_settings(n_threads=1, progress=False)
 
 
-def predictions_of_part(
-    pairs: Any, fields: list[Any], kept: Kept, level: float | None, place: Path
+def predict_partition(
+    pairs: Any, fields: list[Any], saved: SavedModel, level: float | None, path: Path
 ) -> int:
-    """Write the predictions of a partition of pairs; their number."""
+    """Write the predictions for a partition of pairs; return their number."""
     frame = as_frame(pairs)
     if len(frame) == 0:
         return 0
     rows, columns = (as_labels(frame.get_column(field).to_numpy()) for field in fields)
-    write_parquet(place, _predicted(_loaded(kept), rows, columns, level))
+    write_parquet(path, _predict_blocks(_load(saved), rows, columns, level))
     return len(rows)
 
 
-def _predicted(
+def _predict_blocks(
     model: Any, rows: np.ndarray, columns: np.ndarray, level: float | None
 ) -> Iterator[Any]:
-    for lines in iter_blocks(len(rows), _AT_ONCE):
+    for lines in iter_blocks(len(rows), _BLOCK_LINES):
         cells = rows[lines], columns[lines]
         fields = {"value": model.predict(*cells)}
         if level is not None:
@@ -236,32 +235,33 @@ def _predicted(
 
 
 def _row_bounds(n_rows: int, n: int, n_workers: int) -> np.ndarray:
-    """Blocks of rows: at least one for each worker, and none with an answer that is very long."""
-    n_blocks = max(-(-n_rows * n // _AT_ONCE), min(n_workers, n_rows))
+    """The bounds of blocks of rows: enough for all workers, and for files of limited length."""
+    n_blocks = max(-(-n_rows * n // _BLOCK_LINES), min(n_workers, n_rows))
     return np.linspace(0, n_rows, n_blocks + 1).astype(np.int64)
 
 
-def _by_block(leave_out: Any, kept: Kept, bounds: np.ndarray) -> list[Any]:
-    """The lines of a long table that belong to each block of rows."""
+def _shuffle_by_block(leave_out: Any, saved: SavedModel, bounds: np.ndarray) -> list[Any]:
+    """The lines of a long table in each block of rows."""
     frame, fields = leave_out if isinstance(leave_out, LongTable) else open_long_table(leave_out)
     frame = frame.rename(columns=dict(zip(fields, fields._fields, strict=True))).dropna()
-    aimed = frame.map_partitions(
-        _aim, kept, bounds, meta=frame._meta.assign(part=np.empty(0, dtype=np.int64))
+    numbered = frame.map_partitions(
+        _add_block, saved, bounds, meta=frame._meta.assign(block=np.empty(0, dtype=np.int64))
     )
     divisions = list(range(bounds.size))
-    return aimed.set_index("part", divisions=divisions, shuffle_method="tasks").to_delayed()
+    return numbered.set_index("block", divisions=divisions, shuffle_method="tasks").to_delayed()
 
 
-def _aim(lines: Any, kept: Kept, bounds: np.ndarray) -> Any:
-    positions = _loaded(kept).observations_.row_positions(lines["row"].to_numpy())
-    return lines.assign(part=np.searchsorted(bounds, positions, side="right") - 1)
+def _add_block(lines: Any, saved: SavedModel, bounds: np.ndarray) -> Any:
+    """Lines with a column for the number of the block that each belongs to."""
+    positions = _load(saved).observations_.row_positions(lines["row"].to_numpy())
+    return lines.assign(block=np.searchsorted(bounds, positions, side="right") - 1)
 
 
-def recommendations_of_block(
-    kept: Kept, wanted: Wanted, rows: tuple[int, int], lines: Any, place: Path
+def recommend_block(
+    saved: SavedModel, ranking: Ranking, rows: tuple[int, int], lines: Any, path: Path
 ) -> None:
     """Write the recommendations for a block of rows; ``lines`` are cells to leave out, if any."""
-    model = _loaded(kept)
-    leave_out = wanted.leave_out if lines is None or len(lines) == 0 else lines
-    names = model.observations_.row_labels[slice(*rows)]
-    write_parquet(place, model.recommend(names, wanted.n, wanted.by, leave_out=leave_out))
+    model = _load(saved)
+    leave_out = ranking.leave_out if lines is None or len(lines) == 0 else lines
+    labels = model.observations_.row_labels[slice(*rows)]
+    write_parquet(path, model.recommend(labels, ranking.n, ranking.by, leave_out=leave_out))
