@@ -7,7 +7,7 @@ from helpers.clusters import Crew
 
 @pytest.fixture(scope="session")
 def crew(tmp_path_factory):
-    """The cluster of all tests; ``crew.with_workers(n)`` mends what an earlier test has harmed."""
+    """The cluster of all tests; ``crew.with_workers(n)`` replaces workers that earlier tests killed."""
     with ExitStack() as stack:
         yield Crew(stack, tmp_path_factory.mktemp("cluster"))
 

@@ -1,4 +1,4 @@
-"""``fillrank fit --dask``: the same model as on this machine, but for its entries."""
+"""``fillrank fit --dask``: the same model as on this machine, without its entries."""
 
 import sys
 
@@ -22,7 +22,7 @@ def address(client):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Three files of a long table."""
+    """A folder with three files of a long table."""
     rng = np.random.default_rng(0)
     i, j = np.nonzero(rng.random((30, 20)) < 0.5)
     table = pd.DataFrame({"who": i, "what": [f"c{k}" for k in j], "how": rng.normal(size=i.size)})
@@ -37,7 +37,7 @@ def fillrank(*arguments):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
-def test_the_same_model_as_here(address, folder):
+def test_the_same_model_as_on_this_machine(address, folder):
     fields = ("--row", "who", "--column", "what", "--value", "how")
     there = fillrank("fit", "notes/*.parquet", "--dask", address, *fields, *QUICK)
     assert there.exit_code == 0, there.output
@@ -60,7 +60,7 @@ def test_the_same_model_as_here(address, folder):
         ((), "must be long"),
     ],
 )
-def test_what_a_cluster_does_not_do(address, folder, options, words):
+def test_options_that_a_cluster_does_not_support(address, folder, options, words):
     ran = fillrank("fit", "notes/*.parquet", "--dask", address, *options, *QUICK)
     assert ran.exit_code != 0
     assert words in " ".join(ran.output.split())
@@ -68,7 +68,7 @@ def test_what_a_cluster_does_not_do(address, folder, options, words):
 
 
 @pytest.mark.parametrize("wrong", ["nowhere", "tcp://127.0.0.1:1"])
-def test_no_scheduler_there(folder, wrong):
+def test_no_scheduler_at_the_address(folder, wrong):
     import dask
 
     with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):

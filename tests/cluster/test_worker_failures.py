@@ -1,4 +1,4 @@
-"""Workers that are killed change nothing; what hangs or is gone is named."""
+"""Killed workers do not change the result; the error names what does not respond or is lost."""
 
 import signal
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ from fillrank.cluster import monitor
 from fillrank.cluster.partitions import Assignment
 from helpers.clusters import Crew, assert_same, harm_in_the_middle, small_table
 
-# New processes for every death, and waiting for what does not come.
+# They start a process for every kill, or wait for timeouts.
 slow = pytest.mark.slow
 
 SHORT = {"n_sweeps": 8, "burn_in": 4, "n_chains": 1, "random_state": 3, "progress": False}
@@ -27,41 +27,41 @@ def two_workers(crew):
 
 
 @pytest.fixture
-def impatient(monkeypatch):
+def short_timeout(monkeypatch):
     monkeypatch.setattr(monitor, "TIMEOUT", 8.0)
 
 
-def killed(monkeypatch, crew, n_kills, settings, seed):
-    """How many kills there were in a fit, after which its bits were those of one machine."""
+def fit_with_kills(monkeypatch, crew, n_kills, settings, seed):
+    """Kill workers during a fit, check that its bits are those of one machine; the number of kills."""
     rng = np.random.default_rng(seed)
-    # The start takes more than 20 pieces of work, and so do the sweeps.
+    # The start waits for tasks more than 20 times, and so do the sweeps.
     moments = set((1 + rng.choice(40, size=n_kills, replace=False)).tolist())
-    which = []
+    killed = []
 
     def kill():
-        which.append(rng.integers(2))
-        crew.replace(which[-1])
+        killed.append(rng.integers(2))
+        crew.replace(killed[-1])
 
     harm_in_the_middle(monkeypatch, moments, kill)
     there = fr.GASR(**settings).fit(small_table(), client=crew.client)
     monkeypatch.undo()
     assert_same(fr.GASR(**settings).fit(small_table()), there)
-    return len(which)
+    return len(killed)
 
 
-def test_workers_that_are_killed_change_nothing(monkeypatch, crew):
-    assert killed(monkeypatch, crew, 3, SHORT, seed=1) == 3
+def test_killed_workers_do_not_change_the_result(monkeypatch, crew):
+    assert fit_with_kills(monkeypatch, crew, 3, SHORT, seed=1) == 3
 
 
 @slow
-def test_twenty_kills_change_nothing(monkeypatch, crew):
+def test_twenty_kills_do_not_change_the_result(monkeypatch, crew):
     settings = SHORT | {"n_chains": 2}
-    kills = [killed(monkeypatch, crew, 5, settings, seed) for seed in range(2, 6)]
+    kills = [fit_with_kills(monkeypatch, crew, 5, settings, seed) for seed in range(2, 6)]
     assert kills == [5, 5, 5, 5]
 
 
 @slow
-def test_parts_of_files_are_made_again_from_the_files(monkeypatch, crew, tmp_path):
+def test_lost_partitions_are_computed_again_from_the_files(monkeypatch, crew, tmp_path):
     import pandas as pd
 
     table = small_table()
@@ -74,7 +74,7 @@ def test_parts_of_files_are_made_again_from_the_files(monkeypatch, crew, tmp_pat
 
 
 @slow
-def test_all_workers_die_and_others_come(monkeypatch, crew):
+def test_all_workers_die_and_another_connects(monkeypatch, crew):
     def kill_all():
         crew.kill_all()
         crew.add_worker()
@@ -85,21 +85,21 @@ def test_all_workers_die_and_others_come(monkeypatch, crew):
 
 
 @slow
-def test_all_workers_die_before_they_have_their_parts(monkeypatch, crew):
-    settle = Assignment.wait
+def test_all_workers_die_before_partitions_are_computed(monkeypatch, crew):
+    wait = Assignment.wait
 
-    def settle_when_all_are_dead(self, parts):
+    def kill_all_and_wait(self, partitions):
         crew.kill_all()
-        settle(self, parts)
+        wait(self, partitions)
         crew.add_worker()
 
-    monkeypatch.setattr(Assignment, "wait", settle_when_all_are_dead)
+    monkeypatch.setattr(Assignment, "wait", kill_all_and_wait)
     there = fr.GASR(**SHORT).fit(small_table(), client=crew.client)
     assert_same(fr.GASR(**SHORT).fit(small_table()), there)
 
 
 @slow
-def test_a_frozen_worker_is_named(monkeypatch, crew, impatient):
+def test_error_for_a_frozen_worker(monkeypatch, crew, short_timeout):
     def freeze():
         next(iter(crew.workers.values())).send_signal(signal.SIGSTOP)
 
@@ -113,7 +113,7 @@ def test_a_frozen_worker_is_named(monkeypatch, crew, impatient):
 
 
 @slow
-def test_a_lost_scheduler_is_named(monkeypatch, tmp_path, impatient):
+def test_error_for_a_lost_scheduler(monkeypatch, tmp_path, short_timeout):
     with ExitStack() as stack:
         own = Crew(stack, tmp_path)
         own.with_workers(2)
@@ -123,7 +123,7 @@ def test_a_lost_scheduler_is_named(monkeypatch, tmp_path, impatient):
 
 
 @slow
-def test_without_workers_there_is_an_error_and_no_waiting_for_ever(monkeypatch, crew, impatient):
+def test_error_without_workers(monkeypatch, crew, short_timeout):
     harm_in_the_middle(monkeypatch, {3}, crew.kill_all)
     with pytest.raises(ClusterError, match="no worker is left"):
         fr.GASR(**SHORT).fit(small_table(), client=crew.client)

@@ -1,4 +1,4 @@
-"""What cannot go to a cluster is refused, kindly."""
+"""Errors for input that a cluster does not support, and for too little memory."""
 
 import sys
 
@@ -14,19 +14,19 @@ FLOAT32 = np.dtype(np.float32)
 
 
 @pytest.mark.parametrize("method", [fr.BPMF, fr.SoftImpute, fr.M3F, fr.IPM3F])
-def test_other_methods_name_the_one_that_can(method):
+def test_other_methods_refer_to_gasr(method):
     with pytest.raises(NotSupportedError, match="GASR"):
         method().fit(TABLE, client=object())
 
 
-def test_without_dask_what_to_install_is_said(monkeypatch):
+def test_without_dask(monkeypatch):
     for name in ("dask", "distributed"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(NotSupportedError, match=r'pip install "fillrank\[dask\]"'):
         fr.GASR().fit(TABLE, client=object())
 
 
-def test_an_address_is_no_client():
+def test_an_address_is_not_a_client():
     pytest.importorskip("distributed")
     with pytest.raises(InputError, match=r"dask\.distributed\.Client.*got 'tcp://somewhere:8786'"):
         fr.GASR().fit(TABLE, client="tcp://somewhere:8786")
@@ -35,21 +35,21 @@ def test_an_address_is_no_client():
 @pytest.mark.parametrize(
     "settings", [{"start": "hasi"}, {"start": "soft_impute"}, fr.GASR.as_published().get_params()]
 )
-def test_starts_and_samplers_of_one_machine_are_refused(settings, monkeypatch):
+def test_unsupported_starts_and_samplers(settings, monkeypatch):
     monkeypatch.setattr("fillrank.cluster.monitor.check_client", lambda client: None)
     with pytest.raises(NotSupportedError, match="on a cluster there is the mixture sampler"):
         fr.GASR(**settings).fit(TABLE, client=object())
 
 
-def test_a_table_that_workers_cannot_hold_is_refused_with_advice():
+def test_too_little_memory():
     table = (10**9, (10**7, 10**5), 32, FLOAT32)
     with pytest.raises(InputError, match=r"each of the 2 workers .*11.9 GB.*more workers"):
         check_worker_memory([64 * 10**9, 8 * 10**9], *table)
     check_worker_memory([64 * 10**9, 64 * 10**9], *table)
-    check_worker_memory([0, 0], *table)  # without limits nobody says
+    check_worker_memory([0, 0], *table)  # unknown limits
 
 
-def test_more_workers_need_less_memory_each_but_for_the_factors():
+def test_more_workers_need_less_memory_each_except_for_factors():
     def needed(n_workers):
         return estimate_worker_memory(10**9, (10**7, 10**5), 32, FLOAT32, n_workers)
 

@@ -1,4 +1,4 @@
-"""Rows drawn by the workers of a cluster: the same bits as on one machine."""
+"""Fits on a cluster have the bits of fits on one machine."""
 
 from itertools import pairwise
 
@@ -23,25 +23,26 @@ from fillrank.samplers.model import draw_rows
 from fillrank.table.entries import Entries
 from helpers.clusters import assert_same, small_table
 
-# A random start asks nothing of the workers: most tests do without the other one's 40 questions.
+# A random start needs no tasks; the spectral one waits for tasks 40 times.
 SPECTRAL = {"n_sweeps": 8, "burn_in": 4, "n_chains": 1, "random_state": 3, "progress": False}
 SHORT = SPECTRAL | {"start": "random"}
-ALONE = Workers(1)
+ONE_THREAD = Workers(1)
 
 
-def remote(entries, bounds, client):
-    """The entries as a side in parts with these bounds."""
-    parts = []
+def remote_side(entries, bounds, client):
+    """The entries as a remote side, in partitions with these bounds."""
+    partitions = []
     for start, stop in pairwise(bounds):
         first, last = entries.pointers[[start, stop]]
         pointers = entries.pointers[start : stop + 1] - first
         some = Entries(pointers, entries.indices[first:last], entries.values[first:last])
-        parts.append(client.submit(Partition.as_writable, Partition(start, some), pure=False))
-    side = SidePartitions(entries.pointers, np.array(bounds), parts)
+        partitions.append(client.submit(Partition.as_writable, Partition(start, some), pure=False))
+    side = SidePartitions(entries.pointers, np.array(bounds), partitions)
     return RemoteSide(Monitor(client), side, entries.dtype)
 
 
-def lines_of(table):
+def long_tables(table):
+    """The table as a pandas and as a Dask data frame."""
     import dask.dataframe as dd
     import pandas as pd
 
@@ -49,28 +50,28 @@ def lines_of(table):
     return long, dd.from_pandas(long, npartitions=3, sort=False)
 
 
-# One part; uneven ones; one without rows, and one whose only row has no entries; many.
+# One partition; uneven ones; one without rows, and one whose only row has no entries; many.
 @pytest.mark.parametrize(
     "bounds", [[0, 90], [0, 7, 60, 90], [0, 0, 1, 46, 46, 90], list(range(0, 91, 9))]
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_side_in_parts_gives_the_bits_of_a_whole_one(bounds, dtype, client):
+def test_a_remote_side_has_the_bits_of_local_entries(bounds, dtype, client):
     standard = standardise(small_table(), True, np.dtype(dtype))
     rows, (m, n) = standard.rows, (90, 60)
-    side = remote(rows, bounds, client)
+    side = remote_side(rows, bounds, client)
     rng = np.random.default_rng(0)
     own, other = (rng.standard_normal((size, 5)).astype(dtype) for size in (m, n))
 
     prior = Prior(np.arange(4), np.zeros(4), np.ones(4), -0.3)
     address = Address(np.uint64(8), 5, 0)
     here, there = own.copy(), own.copy()
-    square = draw_rows(rows, here, other, prior, 0.5, address, ALONE)
-    assert draw_rows(side, there, other, prior, 0.5, address, ALONE) == square
+    square = draw_rows(rows, here, other, prior, 0.5, address, ONE_THREAD)
+    assert draw_rows(side, there, other, prior, 0.5, address, ONE_THREAD) == square
     np.testing.assert_array_equal(there, here)
     assert not np.array_equal(here, own)
 
     effects = rng.standard_normal(m), rng.standard_normal(n)
-    sums, squares = effect_sums(rows, *effects, ALONE)
+    sums, squares = effect_sums(rows, *effects, ONE_THREAD)
     sums_there, squares_there = side.effect_sums(*effects)
     np.testing.assert_array_equal(sums_there, sums)
     np.testing.assert_array_equal(squares_there, squares)
@@ -80,22 +81,22 @@ def test_a_side_in_parts_gives_the_bits_of_a_whole_one(bounds, dtype, client):
         block = rng.standard_normal((n, width)).astype(dtype)
         here = rng.standard_normal((m, width)).astype(dtype)
         there = here.copy()
-        back, squares = residual_products(rows, fitted, block, here, ALONE)
+        back, squares = residual_products(rows, fitted, block, here, ONE_THREAD)
         back_there, squares_there = side.residual_products(fitted, block, there)
         np.testing.assert_array_equal(there, here)
         np.testing.assert_array_equal(back_there, back)
         np.testing.assert_array_equal(squares_there, squares)
 
 
-def test_the_digest_of_entries_does_not_depend_on_parts(client):
+def test_the_digest_of_entries_does_not_depend_on_partitions(client):
     rows = standardise(small_table(), True, np.dtype(np.float32)).rows
-    digests = {remote(rows, bounds, client).digest() for bounds in ([0, 90], [0, 7, 60, 90])}
+    digests = {remote_side(rows, bounds, client).digest() for bounds in ([0, 90], [0, 7, 60, 90])}
     assert len(digests) == 1
     values, indices = rows.values.copy(), rows.indices.copy()
     values[5] += 1
     indices[5] += 1
     for other in (rows._replace(values=values), rows._replace(indices=indices)):
-        assert remote(other, [0, 90], client).digest() not in digests
+        assert remote_side(other, [0, 90], client).digest() not in digests
 
 
 @pytest.mark.parametrize("n_workers", [2, 3, 4])
@@ -108,15 +109,15 @@ def test_a_fit_has_the_bits_of_one_machine(n_workers, crew):
 
 
 @pytest.mark.parametrize("shape", [(3, 40), (40, 2)])
-def test_there_may_be_more_workers_than_rows_or_columns(shape, crew):
+def test_more_workers_than_rows_or_columns(shape, crew):
     client = crew.with_workers(4)
     table, _ = fr.synthetic(*shape, rank=1, noise=0.1, missing=0.2, random_state=0)
     model = fr.GASR(**SPECTRAL)
     assert_same(clone(model).fit(table), model.fit(table, client=client))
 
 
-def test_a_checkpoint_is_taken_up_by_another_number_of_workers(crew, tmp_path):
-    long, partitioned = lines_of(small_table())
+def test_another_number_of_workers_resumes_a_checkpoint(crew, tmp_path):
+    long, partitioned = long_tables(small_table())
     settings = SHORT | {"checkpoint": tmp_path}
     fr.GASR(**settings).fit(partitioned, client=crew.with_workers(4))
     again = fr.GASR(**settings | {"n_sweeps": 11})
@@ -129,20 +130,20 @@ def test_chains_have_the_bits_of_one_machine(client):
     assert_same(clone(model).fit(small_table()), model.fit(small_table(), client=client))
 
 
-def test_a_single_row_has_an_empty_twin_on_a_cluster_too(client):
+def test_a_single_row(client):
     table = fr.Observations.from_matrix([[1.0, 2.0, np.nan, 4.0, 2.0]])
     model = fr.GASR(**SHORT)
     assert_same(clone(model).fit(table), model.fit(table, client=client))
 
 
-def test_scikit_learn_does_not_see_the_client(client):
+def test_the_client_is_not_a_parameter_in_scikit_learn(client):
     model = fr.GASR(**SHORT).fit(small_table(), client=client)
     assert "client" not in model.get_params()
     assert not hasattr(model, "set_fit_request")
     assert_same(clone(model).fit(small_table()), model)
 
 
-def test_a_table_from_here_is_known_as_on_one_machine(client, tmp_path):
+def test_a_table_in_memory_has_its_entries_and_can_be_resumed_on_one_machine(client, tmp_path):
     table = small_table()
     model = fr.GASR(**SHORT).fit(table, client=client)
     assert len(model.observations_) == len(table)
@@ -155,9 +156,9 @@ def test_a_table_from_here_is_known_as_on_one_machine(client, tmp_path):
     assert_same(longer, fr.GASR(**settings | {"n_sweeps": 11}).fit(table))
 
 
-def test_a_model_of_a_dask_data_frame_has_names_but_no_entries(client, tmp_path):
+def test_a_model_of_a_dask_data_frame_has_labels_but_no_entries(client, tmp_path):
     table = small_table()
-    long, partitioned = lines_of(table)
+    long, partitioned = long_tables(table)
     here = fr.GASR(**SHORT).fit(long)
     model = fr.GASR(**SHORT).fit(partitioned, client=client)
     assert_same(here, model)
