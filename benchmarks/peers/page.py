@@ -16,7 +16,7 @@ from results import (
 
 BEGIN = "<!-- measured by benchmarks/peers/run.py: begin -->"
 END = "<!-- measured by benchmarks/peers/run.py: end -->"
-# What was asked: the least ratio over GASR's.
+# The targets: the least ratio over GASR's.
 ASKED = (
     ("one sweep, over one of GASR", SAMPLED, iteration_ratios, 9),
     ("one sweep, over one of GASR", MYFM, iteration_ratios, 40),
@@ -71,7 +71,7 @@ def _setting(rounds, setting):
 
 
 def _asked(rounds, missing):
-    lines = ["| figure | asked | reached |", "|---|---|---|"]
+    lines = ["| figure | target | measured |", "|---|---|---|"]
     for what, name, ratios, least in ASKED:
         reached = missing[name] if name in missing else spread_text(ratios(rounds, name))
         lines.append(f"| {name}: {what} | at least {least}x | {reached} |")
@@ -128,7 +128,7 @@ def _first_use(rounds):
     start = middle(over_rounds(rounds, OURS, lambda result: result["start_seconds"]))
     finish = middle(over_rounds(rounds, OURS, lambda result: result["finish_seconds"]))
     return (
-        f"Of GASR's time, {start:.1f} s are its start and {finish:.1f} s come after the last sweep, for "
-        f"what the model keeps; both are in its time to {TARGET}. Its first fit in a process, of a tiny "
+        f"Of GASR's time, {start:.1f} s are its start and {finish:.1f} s come after the last sweep, to "
+        f"prepare the model; both are in its time to {TARGET}. Its first fit in a process, of a tiny "
         f"table, took at most {seconds:.1f} s and is not counted."
     )
