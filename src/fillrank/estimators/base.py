@@ -33,8 +33,8 @@ _MACHINE_SETTINGS = {"checkpoint"}
 class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A method of matrix completion. Subclasses have settings and `_complete`.
 
-    ``fit`` leaves a `Completion` as ``completion_``, and its record as fitted attributes. Predictions
-    and all that follows a fit are methods of the completion; those here delegate to it.
+    ``fit`` stores a `Completion` as ``completion_``, and its record as fitted attributes. Predictions
+    and everything else after a fit are methods of the completion; those here delegate to it.
     """
 
     completion_: Completion
@@ -42,12 +42,12 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     posterior_: Posterior
     n_threads: int | None
     progress: bool
-    # A cluster is no property of the samples, which scikit-learn would route.
+    # The client is not metadata of the samples, which scikit-learn would route.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"client": UNUSED}
     _predicts_levels: ClassVar[bool] = False
 
     def fit(self, X: Any, y: None = None, *, client: Any = None) -> Self:
-        """Learn from the observed entries.
+        """Fit the model to the observed entries.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._complete(observations)
 
     def _complete(self, observations: Observations) -> None:
-        """Fit, and leave the result by `_store`."""
+        """Fit, and store the result with `_store`."""
         raise NotImplementedError
 
     def _fit_on_cluster(self, X: Any, client: Any) -> None:
@@ -130,11 +130,11 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _completion(self) -> Completion:
-        """The completion, with the threads and the progress that are set now; an error before a fit."""
+        """The completion, with the present settings of threads and progress; an error before a fit."""
         check_is_fitted(self)
         return self.completion_.with_settings(n_threads=self.n_threads, progress=self.progress)
 
-    # What follows a fit
+    # Methods after a fit
 
     def predict(self, rows: Any, columns: Any = None, *, unknown: Unknown = "error") -> np.ndarray:
         """Predict cells by labels, or all cells of a table; see `Completion.predict`."""
@@ -190,15 +190,15 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         observations = self._observations(X, reset=True)
         n_rows, n_columns = observations.shape
         remedy = "Use fit(), and predict_missing(), which gives the missing cells in parts."
-        # Before the fit, which may take long.
+        # Checked before the fit, which may take long.
         check_table_memory(n_rows * n_columns, remedy, self._predicts_levels, self.progress)
         self._fit(observations)
         return self._output(observations, self.completion_.predict_table())
 
     def _output(self, observations: Observations, matrix: np.ndarray) -> Any:
-        """The filled table: of the type that was given, or for the container set by `set_output`."""
+        """The filled table, of the given type, or in the container set by `set_output`."""
         filled = fill_in(observations, matrix)
-        # That container has features only: no column of row labels.
+        # The container has only features: no column of row labels.
         is_set = _get_output_config("transform", self)["dense"] != "default"
         return matrix if is_set and filled.shape != matrix.shape else filled
 

@@ -22,10 +22,10 @@ from fillrank.validation import check_choice, check_real
 _USUAL_MAX_RANK = 30
 # The authors' beta_0; nu_0 is the rank.
 _BETA = 2.0
-# A weak prior of the noise's precision, in units of the data's.
+# A weak prior of the noise precision, in units of the data's.
 _NOISE_PRIOR = (1.0, 1e-2)
-# Where the noise variance begins if it is sampled, in units of the data's variance: low enough that
-# the factors take hold at once.
+# The initial noise variance if it is sampled, in units of the data's variance: low enough that the
+# factors fit the signal from the first sweeps on.
 _FIRST_NOISE = 0.5
 
 
@@ -33,61 +33,61 @@ class BPMF(SamplerEstimator):
     """Bayesian probabilistic matrix factorisation (Salakhutdinov and Mnih, 2008).
 
     The overall mean plus a product of two factor matrices, whose rows come from Gaussians with learned
-    means and covariances. All ``max_rank`` factors are used: unlike GASR, it does not switch off those
-    that the data do not need, though it shrinks them.
+    means and covariances. All ``max_rank`` factors are used: unlike GASR, it only shrinks those that
+    the data do not need.
 
     Parameters
     ----------
     max_rank : int or "auto"
-        The number of factors; "auto" takes 30, or fewer if the table is too small for that.
+        The number of factors; "auto" uses 30, or fewer if the table is too small.
     n_sweeps : int or "auto"
-        Sweeps of the sampler. "auto" stops when more of them would not make predictions better.
+        Sweeps of the sampler. "auto" stops when more sweeps would not improve predictions.
     burn_in : int or "auto"
-        Sweeps at the start that are not kept: 50 by default, or half of ``n_sweeps`` if that is less.
-        Who asks for 0 is not warned of a run that has not converged.
+        Sweeps at the start that are discarded: 50 by default, or half of ``n_sweeps`` if that is less.
+        With 0, there is no warning if the run has not converged.
     start : {"spectral", "random"}
-        Where the chains begin: at a quick spectral estimate, or at small random factors.
+        Where the chains start: at a spectral estimate, or at small random factors.
     noise_precision : "sampled" or float
-        One over the noise variance, in the data's units; or sampled with everything else.
+        The inverse of the noise variance, in the data's units; or sampled.
     inverse_scale : float
-        w_0 of the prior of the factors' precisions, Wishart(I/w_0), in standard units: the smaller, the
-        closer to nothing do factors shrink that the data do not need. The authors have 1.
+        w_0 of the prior of the factors' precisions, Wishart(I/w_0), in standard units: the smaller it
+        is, the more the factors that the data do not need are shrunk. The authors use 1.
     row_draws : {"entries", "joint"}
         How a row's factors are drawn: entry by entry in a basis that makes them nearly independent,
         or all at once by a Cholesky decomposition. Both are exact.
     n_chains : int
-        Independent chains, whose agreement shows whether the run has converged. A single one is judged
-        by the agreement of its halves.
+        The number of independent chains. Their agreement shows whether the run has converged; for a
+        single chain, the agreement of its halves does.
     n_threads : int or None
         None uses all processors. The result does not depend on it.
     dtype : {"float32", "float64"}
     value_range : "auto", (low, high) or None
-        Predictions are kept within this range. "auto" finds it if the values are ratings.
+        Predictions are clipped to this range. "auto" finds it if the values are ratings.
     random_state : int, RandomState, Generator or None
         The same seed gives the same numbers, on any number of threads.
     progress : bool
         Show a bar in a terminal, or a line every ten seconds elsewhere.
-    checkpoint : path, address or None
-        A folder in which the run is saved every minute. If the process dies, the same call resumes it
-        from there, to the same bits; with a larger ``n_sweeps`` it goes on, with the burn-in that it
-        had. An address is one that fsspec can reach, such as ``s3://bucket/run``.
+    checkpoint : path, URL or None
+        A folder in which the run is saved every minute. If the process is killed, the same call resumes
+        it, with exactly the same result; with a larger ``n_sweeps`` it continues, with the same
+        burn-in. A URL is one that fsspec supports, such as ``s3://bucket/run``.
 
     Attributes
     ----------
     rank_ : int
-        The most probable number of factors that stand above the noise.
+        The most probable number of factors that are stronger than the noise.
     rank_probabilities_ : dict
         The posterior probability of each rank.
     noise_variance_ : float
     singular_values_ : ndarray
-        Posterior means of the singular values of the signal less its mean, descending.
+        Posterior means of the singular values of the signal minus its mean, descending.
     history_ : dict of ndarray
         Traces (chains, sweeps) of residual variance and noise variance.
     n_sweeps_ : int
     stop_reason_ : str
         Why the run ended.
     interrupted_ : bool
-        Whether it was Ctrl-C.
+        Whether Ctrl-C ended the run.
 
     Examples
     --------
@@ -136,10 +136,10 @@ class BPMF(SamplerEstimator):
 
     @classmethod
     def as_published(cls, **changes: Any) -> BPMF:
-        """The method as the paper of GASR compares with it: 100 sweeps, all averaged, 30 factors.
+        """BPMF as in the comparison of the GASR paper: 100 sweeps, all averaged, 30 factors.
 
         With its authors' noise precision of 2 and W_0 = I (in standard units), rows drawn jointly, a
-        random start. Its authors start at PMF's solution instead. Settings can be changed by name.
+        random start (its authors start from the solution of PMF). Keyword arguments change settings.
         """
         settings: dict[str, Any] = {
             "max_rank": 30,
@@ -164,7 +164,7 @@ class BPMF(SamplerEstimator):
 
     @property
     def _judged(self) -> bool:
-        return self.burn_in != 0  # who averages from the first sweep on knows what that is worth
+        return self.burn_in != 0  # no warnings for runs that are averaged from the first sweep on
 
     def _sampler(self) -> Sampler:
         resumption = Resumption(

@@ -1,4 +1,4 @@
-"""Settings that several estimators have, judged in one place."""
+"""Validation of settings and tables that several estimators share."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from fillrank.errors import InputError, Setting, SmallTableWarning, UnitsWarning
 from fillrank.runtime.warnings import warn_user
 from fillrank.table.observations import Observations
 
-# Columns with fewer entries say nothing about their size, and a ratio of sizes below this is what
-# random factors alone bring about.
+# The scale of columns with fewer entries is not judged. Smaller ratios of scales can result from random
+# factors alone.
 _FEWEST_TO_JUDGE, _UNEQUAL = 5, 30.0
 # With fewer entries, the intervals of a method are not calibrated: the prior of BPMF assumes that the
 # noise level is known better than it is in small tables.
@@ -19,7 +19,7 @@ EFFECTS = (None, "mean", "rows", "columns", "both")
 
 
 def check_value_range(value_range: Any, observations: Observations) -> tuple[float, float] | None:
-    """The range to keep predictions in: found, given, or none."""
+    """The range to which predictions are clipped: found, given, or none."""
     if value_range is None:
         return None
     if isinstance(value_range, str) and value_range == "auto":
@@ -60,9 +60,9 @@ def warn_of_few_entries(n_entries: int, fewest: int) -> None:
 
 
 def warn_of_units(observations: Observations) -> None:
-    """Warn if the columns of a wide table are of very different size, as with different units.
+    """Warn if the scales of the columns of a wide table differ much, as with different units.
 
-    The model has one noise level: a column of metres beside one of euros would be all noise.
+    The model has one noise level: next to a column with large values, another would be only noise.
     """
     if observations.origin.layout not in ("wide", "matrix"):
         return
@@ -89,7 +89,7 @@ def warn_of_units(observations: Observations) -> None:
 
 
 def seed_from(random_state: Any) -> int:
-    """A seed from whatever scikit-learn or numpy take as a source of randomness."""
+    """A seed from any random state that scikit-learn or numpy accepts."""
     most = 2**31 - 1
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(most))

@@ -1,4 +1,4 @@
-"""The verdict on convergence: one for all methods, in the same words in Python, reports and pages."""
+"""Whether a fit has converged: one rule and one text for Python, the command line and reports."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Convergence(NamedTuple):
     """Whether a fit has converged; if not, why, and what to do.
 
-    ``converged`` is None if it is not known: for new rows or columns, which had no fit, and for a
-    solver's model from a file of an older version.
+    ``converged`` is None if it is not known: for new rows or columns, which were not fitted, and for
+    the model of a solver from a file of an older version.
     """
 
     converged: bool | None
@@ -35,7 +35,7 @@ class Convergence(NamedTuple):
 
 
 def convergence_of(model: Estimator | Completion) -> Convergence:
-    """The verdict on a fitted model of any method."""
+    """Whether a fitted model of any method has converged."""
     completion = model.completion_
     record = completion.record
     if completion.folded_in:

@@ -1,4 +1,4 @@
-"""GASR as a scikit-learn estimator: it checks, runs and keeps; the mathematics is in samplers/."""
+"""GASR as a scikit-learn estimator; the mathematics is in samplers/gasr.py."""
 
 from __future__ import annotations
 
@@ -30,69 +30,70 @@ _STARTS = {
     "soft_impute": soft_impute_start,
     "hasi": hasi_start,
 }
-# Those that need no more of the entries than what workers can be asked for.
+# Starts that workers can compute from their own entries.
 _STARTS_ON_CLUSTER = ("spectral", "random")
 
 
 class GASR(SamplerEstimator):
     """Bayesian matrix completion by adaptive relaxed spectral regularization.
 
-    Fills in the missing entries of a matrix as the sum of a low-rank matrix, row and column effects
-    and noise. It finds the rank, the noise level and all other settings by itself, and says how sure
-    it is of every entry.
+    Fills in the missing values of a matrix as the sum of a low-rank matrix, row and column effects and
+    noise. It estimates the rank, the noise level and all other settings, and gives an interval for
+    every cell.
 
     Parameters
     ----------
     max_rank : int or "auto"
-        The most factors there can be; those that the data do not need are shrunk away.
+        The largest number of factors; those that the data do not need are shrunk to zero.
     n_sweeps : int or "auto"
-        Sweeps of the sampler. "auto" stops when more of them would not make predictions better.
+        Sweeps of the sampler. "auto" stops when more sweeps would not improve predictions.
     burn_in : int or "auto"
-        Sweeps at the start that are not kept, and that settle the noise level and the other
-        hyperparameters: 50 by default, or half of ``n_sweeps`` if that is less.
+        Sweeps at the start that are discarded, and in which the noise level and the other
+        hyperparameters are estimated: 50 by default, or half of ``n_sweeps`` if that is less.
     n_chains : int
-        Independent chains, whose agreement shows whether the run has converged. A single one is judged
-        by the agreement of its halves.
+        The number of independent chains. Their agreement shows whether the run has converged; for a
+        single chain, the agreement of its halves does.
     n_threads : int or None
         None uses all processors. The result does not depend on it.
     effects : {"both", "rows", "columns", "mean", None}
-        What is modelled beside the factors: an effect for each row, each column, both, only the
+        What is modelled in addition to the factors: an effect of each row, each column, both, only the
         overall mean, or nothing.
     centres : bool
-        Whether factors may have means of their own, as they do in ratings.
+        Whether the means of factors are estimated, instead of 0; ratings need this.
     start : {"spectral", "soft_impute", "hasi", "random"}
-        Where the chains begin: at a quick spectral estimate, at the solution of a solver, or at random.
+        Where the chains start: at a spectral estimate, at the solution of a solver, or at random.
     dtype : {"float32", "float64"}
     value_range : "auto", (low, high) or None
-        Predictions are kept within this range. "auto" finds it if the values are ratings.
+        Predictions are clipped to this range. "auto" finds it if the values are ratings.
     random_state : int, RandomState, Generator or None
         The same seed gives the same numbers, on any number of threads.
     progress : bool
         Show a bar in a terminal, or a line every ten seconds elsewhere.
-    checkpoint : path, address or None
-        A folder in which the run is saved every minute. If the process dies, the same call resumes it
-        from there, to the same bits; with a larger ``n_sweeps`` it goes on, with the burn-in that it
-        had. An address is one that fsspec can reach, such as ``s3://bucket/run``.
+    checkpoint : path, URL or None
+        A folder in which the run is saved every minute. If the process is killed, the same call resumes
+        it, with exactly the same result; with a larger ``n_sweeps`` it continues, with the same
+        burn-in. A URL is one that fsspec supports, such as ``s3://bucket/run``.
     sampler : {"mixture", "published"}
-        The engine's sampler, or the one of the paper; see `as_published`.
+        The sampler of fillrank, or that of the paper; see `as_published`.
 
     Attributes
     ----------
     rank_ : int
-        The most probable number of factors, beside the effects, that stand above the noise.
+        The most probable number of factors, in addition to the effects, that are stronger than the
+        noise.
     rank_probabilities_ : dict
         The posterior probability of each rank.
     noise_variance_ : float
     singular_values_ : ndarray
-        Posterior means of the singular values of the low-rank part, descending. With effects, the
-        part is first centred by rows, columns or both: what is constant there may be an effect.
+        Posterior means of the singular values of the low-rank part, descending. With effects, it is
+        first centred by rows, columns or both, because a constant may be an effect.
     history_ : dict of ndarray
         Traces (chains, sweeps) of residual variance, noise variance, a and b.
     n_sweeps_ : int
     stop_reason_ : str
         Why the run ended.
     interrupted_ : bool
-        Whether it was Ctrl-C.
+        Whether Ctrl-C ended the run.
 
     Examples
     --------
@@ -143,12 +144,12 @@ class GASR(SamplerEstimator):
 
     @classmethod
     def as_published(cls, **changes: Any) -> GASR:
-        """The method as the paper has it: its conditionals, schedule and averaging.
+        """GASR as in the paper: its conditionals, schedule and averaging.
 
-        100 sweeps, all of them averaged, at most 30 factors. It starts where its authors' program
-        does: values as they are, without centring, sigma^2 = 1 and a = b = 100 in their own unit,
-        entries of U and V uniform on (0, 1), d = 0. So unlike the default it depends on the unit:
-        it is meant for values of the size of ratings. Settings can be changed by name.
+        100 sweeps, all of them averaged, at most 30 factors. It starts as its authors' program does:
+        with uncentred values in their original unit, sigma^2 = 1 and a = b = 100, entries of U and V
+        uniform on (0, 1), d = 0. So unlike the default it depends on the unit: it is meant for values
+        of the size of ratings. Keyword arguments change settings.
         """
         settings: dict[str, Any] = {
             "sampler": "published",
@@ -192,8 +193,8 @@ class GASR(SamplerEstimator):
 
     @property
     def _judged(self) -> bool:
-        # The published schedule averages from the first sweep on, whatever that means for
-        # convergence: who asks for it is not told off.
+        # The published schedule averages from the first sweep on, so there is no warning about
+        # convergence.
         return not self._is_published
 
     def _samples_noise(self, n_entries: int) -> bool:
@@ -208,7 +209,7 @@ class GASR(SamplerEstimator):
 
     def _plan(self) -> Plan:
         plan = super()._plan()
-        # As published, hyperparameters are estimated for as long as the run goes.
+        # As published, hyperparameters are estimated during the complete run.
         return plan._replace(n_adapt=sys.maxsize) if self._is_published else plan
 
     def _sampler(self) -> Sampler:
@@ -226,7 +227,7 @@ class GASR(SamplerEstimator):
 
     def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
         rng = np.random.default_rng(seed)
-        # However short the burn-in: a chain that is still on its way would be held back.
+        # Even if the burn-in is short: overrelaxation would slow down a chain that has not converged.
         n_adapt = self._plan().n_adapt
         relaxed_from = max(n_adapt, AUTO_BURN_IN)
         noise_from = n_adapt if self._samples_noise(data.n_entries) else sys.maxsize

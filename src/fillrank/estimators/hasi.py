@@ -71,6 +71,6 @@ class HASI(SpectralEstimator):
     def _solve(self, data: Data, setting: Setting, context: Context, start: Factors | None) -> Fit:
         penalty, beta = setting
         limits, workers, _ = context
-        if math.isinf(beta):  # all singular values are shrunk alike
+        if math.isinf(beta):  # all singular values are shrunk by the same amount
             return soft_impute(data, penalty, limits, workers, start)
         return hasi(data, penalty, beta, limits, workers, start)

@@ -22,7 +22,7 @@ from fillrank.solvers import ipm3f as variational
 from fillrank.solvers.fit import Limits, PathPoint
 from fillrank.validation import check_choice, check_integer
 
-# Sweeps of the chains that compare penalties; half of them are not kept.
+# Sweeps of the chains that compare penalties; the first half is discarded.
 _TRIAL_SWEEPS = 40
 _BURN_IN = 20
 
@@ -30,30 +30,30 @@ _BURN_IN = 20
 class IPM3F(MarginEstimator):
     """Infinite probabilistic max-margin matrix factorisation (Xu, Zhu and Zhang, 2012 and 2013).
 
-    For ratings on few ordered levels. Rows have binary features, whose number the data choose, and
-    thresholds of their own that part their scores into levels. Predicts one of the levels.
+    For ratings on few ordered levels. Rows have binary features, whose number is estimated, and each
+    row has thresholds that divide its scores into levels. It predicts one of the levels.
 
     Parameters
     ----------
     penalty : float or "auto"
-        One over the weight C of the margins' loss. "auto" chooses it on a fifth of the entries, and
-        fits again on all of them.
+        The inverse of the weight C of the hinge loss. "auto" chooses it on a held-out fifth of the
+        entries, and fits again on all of them.
     max_rank : int
-        The most features.
+        The largest number of features.
     inference : {"variational", "gibbs"}
         Find the best factorised approximation, or sample.
     max_iterations, tolerance : int, float
-        Of the variational fit: it ends when ten iterations in a row have lowered the objective by a
-        share below the tolerance.
+        For the variational fit: it ends when ten iterations in a row have each lowered the objective by
+        a share below the tolerance.
     n_sweeps, burn_in : int
-        Of the sampler: sweeps in all, and those at the start that are not kept: 20 by default, or half
+        For the sampler: all sweeps, and those at the start that are discarded: 20 by default, or half
         of ``n_sweeps`` if that is less. To choose a penalty, a shorter chain is run for each.
     levels : "auto" or sequence of numbers
-        The levels of the scale. "auto" takes the values that occur, if these are evenly spaced.
+        The levels of the scale. "auto" uses the values that occur, if these are evenly spaced.
     n_threads : int or None
         None uses all processors. The result does not depend on it.
     random_state : int, RandomState, Generator or None
-        Decides which entries are held out, where the fit begins, and what is drawn.
+        Determines which entries are held out, where the fit starts, and what is drawn.
     progress : bool
         Show a bar in a terminal, or a line every ten seconds elsewhere.
 
@@ -61,8 +61,8 @@ class IPM3F(MarginEstimator):
     ----------
     penalty_ : float
     path_ : list of PathPoint
-        What was tried: penalty, rank, training_error, validation_error (mean absolute errors),
-        n_iterations, converged. Empty if the penalty was given.
+        The penalties that were tried: penalty, rank, training_error, validation_error (mean absolute
+        errors), n_iterations, converged. Empty if the penalty was given.
     levels_ : ndarray
     rank_ : int
         The expected number of features in use.
@@ -71,7 +71,7 @@ class IPM3F(MarginEstimator):
     stop_reason_ : str
         Why the fit ended.
     n_sweeps_, interrupted_ : int, bool
-        Of the sampler: how many sweeps there were, and whether Ctrl-C ended them.
+        For the sampler: the number of sweeps, and whether Ctrl-C ended the run.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class IPM3F(MarginEstimator):
 
     @property
     def _patience(self) -> float:
-        # Errors of short chains are noisy: three rises in a row may mean nothing.
+        # Errors of short chains are noisy: three increases in a row can be due to chance.
         return math.inf if self.inference == "gibbs" else super()._patience
 
     def _burn_in(self) -> int:
@@ -142,7 +142,7 @@ class IPM3F(MarginEstimator):
             n = min(_TRIAL_SWEEPS, self.n_sweeps)
             plan = Plan(n, n // 2, n_adapt=0, until_enough=False)
             solution = self._sample(data, penalty, context, plan, show=False)
-            if not solution.converged:  # Ctrl-C ended the chain, and should end the choice too
+            if not solution.converged:  # Ctrl-C also ends the choice of the penalty
                 raise KeyboardInterrupt
             return solution
         return self._solve(data, penalty, context, carry)
@@ -155,7 +155,7 @@ class IPM3F(MarginEstimator):
             start = variational.first_state(data, context.n_levels, K, hyper, rng)
         else:
             start = carry[1]
-            if start.duals.size != data.n_entries:  # they belong to the entries
+            if start.duals.size != data.n_entries:  # these are per entry
                 start = start._replace(duals=np.zeros(data.n_entries))
         fit, state = variational.ipm3f(data, hyper, context.limits, context.workers, start)
         rank = variational.effective_features(state.psi)

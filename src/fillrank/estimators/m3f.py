@@ -22,26 +22,27 @@ from fillrank.solvers.margin import MarginFit, components
 class M3F(MarginEstimator):
     """Fast maximum-margin matrix factorisation (Rennie and Srebro, 2005), for ratings.
 
-    Every row has thresholds of its own that part its scores into levels, and low-rank scores are to
-    keep a margin from them. Predicts one of the levels; there is no posterior, so no intervals.
+    Every row has thresholds that divide its scores into levels; the loss penalises low-rank scores
+    within a margin of the thresholds. It predicts one of the levels; there is no posterior, so no
+    intervals.
 
     Parameters
     ----------
     penalty : float or "auto"
-        How much factors are shrunk. "auto" chooses it on a fifth of the entries, and fits again on
-        all of them.
+        How much factors are shrunk. "auto" chooses it on a held-out fifth of the entries, and fits
+        again on all of them.
     max_rank : int
-        The most factors.
+        The largest number of factors.
     max_iterations : int
         For each fit.
     tolerance : float
-        A fit ends when its gradient, relative to the pull of all entries, is below this.
+        A fit ends when the norm of its gradient, relative to the size of the data, is below this.
     levels : "auto" or sequence of numbers
-        The levels of the scale. "auto" takes the values that occur, if these are evenly spaced.
+        The levels of the scale. "auto" uses the values that occur, if these are evenly spaced.
     n_threads : int or None
         None uses all processors. The result does not depend on it.
     random_state : int, RandomState, Generator or None
-        Decides which entries are held out, and where the first fit begins.
+        Determines which entries are held out, and where the first fit starts.
     progress : bool
         Show a bar over the penalties in a terminal, or a line every ten seconds elsewhere.
 
@@ -49,11 +50,11 @@ class M3F(MarginEstimator):
     ----------
     penalty_ : float
     path_ : list of PathPoint
-        What was tried: penalty, rank, training_error, validation_error (mean absolute errors),
-        n_iterations, converged. Empty if the penalty was given.
+        The penalties that were tried: penalty, rank, training_error, validation_error (mean absolute
+        errors), n_iterations, converged. Empty if the penalty was given.
     levels_ : ndarray
     rank_ : int
-        The number of factors that move a score noticeably.
+        The number of factors that change a score noticeably.
     singular_values_ : ndarray
         Of the matrix of scores, descending.
     history_ : dict

@@ -36,9 +36,9 @@ class Context(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """What predicts, how many factors or features that takes, and where the next penalty may begin.
+    """The scorers, the number of factors or features, and a start for the next penalty.
 
-    ``rank`` need not be whole: features may be there with a probability.
+    ``rank`` may be a fraction, because features have probabilities.
     """
 
     scorers: list[Scorer]
@@ -117,7 +117,7 @@ class MarginEstimator(Estimator):
     ) -> tuple[float, Any]:
         """The penalty, and where to start: as given, or the best on held-out entries.
 
-        What was tried is added to ``path``.
+        The penalties that were tried are added to ``path``.
         """
         if self.penalty != "auto":
             smallest = SMALLEST_MARGIN_PENALTY

@@ -19,8 +19,8 @@ class RelaxedSpectral(SpectralEstimator):
     """Singular vectors in balls instead of on spheres: the problems of Song and Zhu (2016).
 
     The minimum over d, u, v of 1/2 ||P_Omega(X - sum_k d_k u_k v_k^T)||^2 + sum_k gamma_k d_k, with
-    d_k >= 0 and u_k, v_k in unit balls; docs/theorem.md says what the relaxation leaves as it was. The
-    other parameters and the attributes are those of `SpectralEstimator`.
+    d_k >= 0 and u_k, v_k in unit balls; docs/theorem.md shows what the relaxation changes. The other
+    parameters and the attributes are those of `SpectralEstimator`.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class RelaxedSpectral(SpectralEstimator):
     def _solve(self, data: Data, setting: Setting, context: Context, start: Factors | None) -> Fit:
         penalty, beta = setting
         limits, workers, _ = context
-        if math.isinf(beta):  # all singular values are shrunk alike
+        if math.isinf(beta):  # all singular values are shrunk by the same amount
             return relaxed_spectral(data, penalty, limits, workers, start)
         if self.form == "marginal":
             return relaxed_marginal(data, penalty * beta, beta, limits, workers, start)

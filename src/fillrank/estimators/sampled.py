@@ -53,7 +53,7 @@ from fillrank.validation import check_choice, check_integer
 if TYPE_CHECKING:
     from fillrank.cluster.distribute import RemoteTable
 
-# The power of the data's unit that a traced quantity has.
+# The unit of a traced quantity, as a power of the data's unit.
 _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
 # Settings that may change when a run continues, in this process or from a checkpoint.
 _MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress"}
@@ -109,7 +109,7 @@ class SamplerEstimator(Estimator):
 
     @property
     def _judged(self) -> bool:
-        """Whether a run that has not converged is warned of."""
+        """Whether to warn if a run has not converged."""
         return True
 
     def _sampler(self) -> Sampler:
@@ -175,7 +175,7 @@ class SamplerEstimator(Estimator):
     def _complete_on_cluster(self, table: RemoteTable) -> None:
         observations, data = table.observations, table.data
         units = Units(table.location, table.scale, self._range_of(table))
-        # If the entries are also here, a checkpoint serves one machine and a cluster alike.
+        # If the entries are also here, the same checkpoint can be used on one machine and on a cluster.
         known_by = partial(fingerprint, observations) if len(observations) else table.fingerprint
         with (
             self._setup(known_by) as setup,
@@ -248,7 +248,7 @@ class SamplerEstimator(Estimator):
                 self._checkpoint_sweeps = checkpoint.n_saved
 
     def _resumed_plan(self, plan: Plan, checkpoint: Checkpoint) -> Plan:
-        """The plan with the burn-in of the run that is in the folder, unless one was asked for."""
+        """The plan with the burn-in of the run in the folder, unless one was set."""
         burn_in = checkpoint.found.identity.get("burn_in") if checkpoint.found else None
         if self.burn_in != "auto" or not isinstance(burn_in, int) or burn_in < 0:
             return plan
@@ -258,14 +258,14 @@ class SamplerEstimator(Estimator):
                 allowed=f"above {burn_in}, the burn-in of the run in {checkpoint}, to resume it",
                 value=plan.n_sweeps,
             )
-        # As published, hyperparameters are estimated all the time.
+        # As published, hyperparameters are estimated in every sweep.
         n_adapt = burn_in if plan.n_adapt == plan.burn_in else plan.n_adapt
         return plan._replace(burn_in=burn_in, n_adapt=n_adapt)
 
     def _identity(self, entries: str, plan: Plan) -> dict[str, str | int]:
-        """What a run depends on: one in a checkpoint must have had the same."""
+        """What a run depends on; a run in a checkpoint must have the same."""
         settings = self._settings()
-        del settings["value_range"]  # it is not the sampler's: predictions are kept within it
+        del settings["value_range"]  # it does not affect the sampler: predictions are clipped to it
         return settings | {
             "method": type(self).__name__,
             "burn_in": plan.burn_in,
@@ -324,7 +324,7 @@ class SamplerEstimator(Estimator):
         return vars(self).get("_checkpoint_sweeps")
 
     def diagnostics(self) -> Diagnostics:
-        """R-hat and effective sample sizes, with a verdict; see `Completion.diagnostics`."""
+        """R-hat and effective sample sizes, and whether they suffice; see `Completion.diagnostics`."""
         return self._completion.diagnostics()
 
     def to_arviz(self) -> Any:
@@ -332,14 +332,12 @@ class SamplerEstimator(Estimator):
         return self._completion.to_arviz()
 
     def run_longer(self, n_sweeps: int) -> Self:
-        """Take more sweeps, as if the fit had been asked for them from the beginning.
-
-        The result has the same bits as that of one longer run with the same burn-in.
+        """Run more sweeps. The result is exactly that of one longer run with the same burn-in.
 
         Parameters
         ----------
         n_sweeps : int
-            How many more.
+            The number of additional sweeps.
         """
         check_is_fitted(self)
         observations = self.observations_
@@ -420,13 +418,13 @@ def _reason_to_continue(recorder: Recorder, shape: tuple[int, int]) -> str:
 
 
 def _within(draws: list[Draw], shape: tuple[int, int]) -> list[Draw]:
-    """Draws of the table only: a single row or column has an empty second one during the fit."""
+    """The draws without the empty second row or column that a single one gets during the fit."""
     m, n = shape
     return [Draw(draw.left[:m], draw.right[:n], draw.noise_variance) for draw in draws]
 
 
 def _with_workers(chains: tuple[Chain, ...], workers: Workers | None) -> tuple[Chain, ...]:
-    """The chains with other threads; without any they can be pickled."""
+    """The chains with other threads; chains without threads can be pickled."""
     return tuple(
         chain._replace(context=chain.context._replace(workers=workers)) for chain in chains
     )

@@ -1,4 +1,4 @@
-"""Scores of a fitted method on entries that it has not seen."""
+"""Scores of a fitted model on held-out entries."""
 
 from typing import Any
 
@@ -21,18 +21,18 @@ def score(
         Entries that were not fitted.
     model : fitted estimator or Completion
     level : float
-        Of the intervals for new observations whose coverage is measured.
+        The level of the intervals for new observations whose coverage is measured.
     unknown : {"error", "prior"}
-        What to do about rows and columns that the model does not know: raise an error, or predict what
-        is known of any row or column before one of its entries is seen.
+        What to do about rows and columns that the model does not know: raise an error, or predict them
+        as rows and columns without entries.
 
     Returns
     -------
     dict
         ``rmse``, ``mae``, ``nmae`` (the mean absolute error divided by the range of values: that of the
-        scale, or of the entries fitted, or of ``test`` if the model has come from a file without them);
-        ``rmse_rounded``, ``mae_rounded`` and ``nmae_rounded`` with predictions rounded to whole
-        numbers; ``coverage``, the share of entries within their intervals, NaN if it has none.
+        scale, or of the fitted entries, or of ``test`` if the model was saved without its entries);
+        ``rmse_rounded``, ``mae_rounded`` and ``nmae_rounded`` with predictions rounded to integers;
+        ``coverage``, the share of entries within their intervals, NaN if the method has none.
 
     Examples
     --------

@@ -12,7 +12,7 @@ class SoftImputeALS(SpectralEstimator):
     """SoftImpute's problem by alternating regressions (Hastie, Mazumder, Lee, Zadeh 2015).
 
     The minimum over A, B of 1/2 ||P_Omega(X - A B^T)||^2 + penalty/2 (||A||^2 + ||B||^2): the solution
-    of SoftImpute, where max_rank leaves room for it. Parameters and attributes are those of
+    of SoftImpute, if max_rank is at least its rank. Parameters and attributes are those of
     `SpectralEstimator`.
 
     Examples

@@ -41,7 +41,7 @@ _BETA_SHARES = (1.0, 0.1, 0.01, 0.001)
 
 
 class Problem(NamedTuple):
-    """Entries in standard units less their effects, and how to come back."""
+    """Entries in standard units minus their effects, and the inverse transformation."""
 
     data: Data
     row_effects: np.ndarray
@@ -49,7 +49,7 @@ class Problem(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What a solver is asked for, in standard units; ``beta`` is inf where there is none."""
+    """The settings of a solver, in standard units; ``beta`` is inf if the method has none."""
 
     penalty: float
     beta: float
@@ -66,29 +66,29 @@ class Context(NamedTuple):
 class SpectralEstimator(Estimator):
     """What SoftImpute, SoftImputeALS, HASI and RelaxedSpectral have in common.
 
-    They find the one matrix that is best by a criterion: there are no draws, so no intervals.
-    Subclasses give `_solve`.
+    They find the matrix that minimises an objective: there are no draws, so no intervals. Subclasses
+    implement `_solve`.
 
     Parameters
     ----------
     penalty : float or "auto"
-        How much singular values are shrunk, in the units of the table. "auto" chooses it on a fifth
-        of the entries, along a path of 20, and fits again on all of them.
+        How much singular values are shrunk, in the units of the table. "auto" chooses it from a path of
+        20 on a held-out fifth of the entries, and fits again on all of them.
     max_rank : int or "auto"
-        The most factors; 50 by default.
+        The largest number of factors; 50 by default.
     max_iterations : int
         For each fit.
     tolerance : float
         A fit ends when its certificate is below this.
     effects : {"both", "rows", "columns", "mean", None}
-        What is taken off beforehand: shrunken means of rows, of columns, of both, the overall mean,
-        or nothing.
+        What is subtracted first: shrunken means of rows, of columns, of both, the overall mean, or
+        nothing.
     n_threads : int or None
         None uses all processors.
     value_range : "auto", (low, high) or None
-        Predictions are kept within this range. "auto" finds it if the values are ratings.
+        Predictions are clipped to this range. "auto" finds it if the values are ratings.
     random_state : int, RandomState or None
-        Decides which entries are held out to choose the penalty.
+        Determines which entries are held out to choose the penalty.
     progress : bool
         Show a bar over the path in a terminal, or a line every ten seconds elsewhere.
 
@@ -96,8 +96,8 @@ class SpectralEstimator(Estimator):
     ----------
     penalty_ : float
     path_ : list of PathPoint
-        What was tried: penalty, beta, rank, training_error, validation_error, n_iterations,
-        converged. Empty if the penalty was given.
+        The settings that were tried: penalty, beta, rank, training_error, validation_error,
+        n_iterations, converged. Empty if the penalty was given.
     rank_ : int
     singular_values_ : ndarray
     noise_variance_ : float
@@ -105,10 +105,10 @@ class SpectralEstimator(Estimator):
     history_ : dict
         ``objective`` after each iteration.
     violation_ : float
-        The certificate: the duality gap over the objective where the problem is convex, the worst
-        breach of the fixed-point conditions elsewhere.
+        The certificate: the duality gap relative to the objective if the problem is convex, otherwise
+        the largest violation of the fixed-point conditions.
     converged_ : bool
-        Whether the certificate is below the tolerance, or only ``max_rank`` keeps it above.
+        Whether the certificate is below the tolerance, or is above it only because of ``max_rank``.
     stop_reason_ : str
         Why the fit ended.
     """
@@ -154,7 +154,7 @@ class SpectralEstimator(Estimator):
         return check_real("beta", self.beta, "above 0", lambda v: v > 0) / scale
 
     def _betas(self, first: Fit, scale: float) -> list[float]:
-        """The values of beta to try beside infinity, for which ``first`` is the solution."""
+        """The values of beta to try in addition to infinity, for which ``first`` is the solution."""
         given = self._given_beta(scale)
         if given is None:
             return _candidate_betas(first)
@@ -215,7 +215,7 @@ class SpectralEstimator(Estimator):
     ) -> tuple[Setting, Factors | None]:
         """The setting, and factors to start from: as given, or chosen on held-out entries.
 
-        What was tried is added to ``path``.
+        The settings that were tried are added to ``path``.
         """
         scale = context.units.scale
         if self.penalty != "auto":
@@ -236,7 +236,7 @@ class SpectralEstimator(Estimator):
     def _best_on_path(
         self, train: Data, test: Entries, context: Context, path: list[PathPoint]
     ) -> tuple[Setting, Factors | None]:
-        """Descend the penalties and take the point with the smallest error on ``test``."""
+        """Try descending penalties, and choose the point with the smallest error on ``test``."""
         penalties = penalty_grid(largest_penalty(train, context.workers))
         best: tuple[PathPoint, Fit] | None = None
 

@@ -15,17 +15,17 @@ from fillrank.validation import check_integer
 
 
 class EntryKFold(BaseCrossValidator):
-    """Part the entries of a matrix at random into sets, each of which is tested on once.
+    """Split the entries of a matrix at random into sets, each of which is held out once.
 
-    The ``cv`` to give to `cross_val_score`, `cross_validate` or `GridSearchCV` of scikit-learn, whose
-    own splitters part rows: here every training set has all the names, and some of the entries.
+    Use it as ``cv`` of `cross_val_score`, `cross_validate` or `GridSearchCV` of scikit-learn, whose own
+    splitters split rows. Here every training set has all labels, and some of the entries.
 
     Parameters
     ----------
     n_splits : int
         The number of sets, at least 2. They differ in size by one entry at most.
     random_state : int, RandomState, Generator or None
-        With an int, every call gives the same sets.
+        With an int, every call returns the same sets.
 
     Examples
     --------
@@ -46,24 +46,24 @@ class EntryKFold(BaseCrossValidator):
         self.random_state = random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """The number of sets; the arguments are there for scikit-learn."""
+        """The number of sets; the arguments are not used, present for scikit-learn."""
         return self.n_splits
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Part the entries.
+        """Split the entries.
 
         Parameters
         ----------
         X : Observations
         y, groups : None
-            Not used; there for scikit-learn.
+            Not used; present for scikit-learn.
 
         Yields
         ------
         train, test : ndarray
-            Positions, ascending: ``X[train]`` has the entries to learn from.
+            Positions, ascending: ``X[train]`` has the training entries.
         """
         if not isinstance(X, Observations):
             raise InputError(
