@@ -40,7 +40,7 @@ PREDICT_UNKNOWN: Text = (
 # A query of the posterior for cells by position.
 _Query = Callable[[Posterior, np.ndarray, np.ndarray], Any]
 
-# The entries of one empty row.
+# The entries of one row without entries.
 _NO_ENTRIES = Entries(np.zeros(2, np.int64), np.zeros(0, np.int64), np.zeros(0))
 _WITHOUT_LABELS = ("matrix", "sparse")
 # New rows that are folded in together: their draws take about 100 MB at most.
@@ -54,9 +54,9 @@ _BYTES_PER_RECOMMENDATION = 100
 class Completion:
     """A completed table: the labels, the posterior and the record of the fit.
 
-    A fit leaves it as ``completion_``; `fillrank.load` and `fold_in` return one. It does not change:
-    what derives from it is a new one. Fitted attributes, such as ``rank_`` or ``noise_variance_``, have
-    the same names as those of the estimator.
+    A fit stores it as ``completion_``; `fillrank.load` and `fold_in` return one. It is immutable:
+    methods that change something return a new one. Fitted attributes, such as ``rank_`` or
+    ``noise_variance_``, have the same names as those of the estimator.
 
     Parameters
     ----------
@@ -69,11 +69,11 @@ class Completion:
     posterior : Posterior
     record : Record
     feature_names : ndarray of str, optional
-        The columns of the data frame that was fitted, as scikit-learn knows them.
+        The column names of the data frame that was fitted, as in scikit-learn.
     folded_in : tuple of {"rows", "columns"}
         Which rows or columns were folded in after the fit.
     sources : mapping of {"rows", "columns"} to Posterior
-        The posteriors by which they were folded in.
+        The posteriors with which they were folded in.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class Completion:
 
     @property
     def path_(self) -> list[PathPoint]:
-        """What was tried to choose the settings of a solver."""
+        """The settings of a solver that were tried."""
         return self._required(self.record.path, "path_")
 
     @property
@@ -202,9 +202,10 @@ class Completion:
         Parameters
         ----------
         rows, columns : label or array of labels
-            The cells: as many rows as columns, or a single one of either. Tables without labels have
-            0, 1, 2, ... With ``columns=None``, ``rows`` is a table instead, with the columns of the
-            one that was fitted; the result is the signal in all of its cells, observed or not.
+            The cells: equal numbers of rows and columns, or a single one of either. Tables without
+            labels have 0, 1, 2, ... With ``columns=None``, ``rows`` is a table instead, with the
+            columns of the one that was fitted; the result is the signal in all of its cells, observed
+            or not.
         unknown : {"error", "prior"}
             What to do about labels that are not known: raise an error, or predict a row or column
             without any entries.
@@ -217,7 +218,7 @@ class Completion:
         if columns is None:
             if not (isinstance(rows, Observations) or is_data_frame(rows)) and np.ndim(rows) == 0:
                 raise InputError(
-                    "predict takes rows and columns; only rows came. Give both, or a table."
+                    "predict needs rows and columns, or a table; got rows without columns."
                 )
             return self.predict_rows(as_observations(rows))
         i, j = self._positions(rows, columns, unknown)
@@ -229,8 +230,8 @@ class Completion:
         i, j = self._positions(rows, columns, "error")
         if self.record.n_sweeps is None:
             raise NotSupportedError(
-                f"this fit of {self.method} has no draws, so no means over draws. GASR, BPMF and "
-                'IPM3F(inference="gibbs") have.'
+                f"this fit of {self.method} has no draws, so it has no means over draws. GASR, BPMF and "
+                'IPM3F(inference="gibbs") have them.'
             )
         with self.workers() as workers:
             return self.posterior.average_prediction(i, j, workers)
@@ -291,10 +292,10 @@ class Completion:
         Parameters
         ----------
         level : float, optional
-            With it, each table also has the interval of this level for a new observation.
+            If given, each table also has the interval of this level for a new observation.
         n_draws : int
-            With it, each table also has this number of draws of what would be observed: the same
-            values as those of `sample_completions`.
+            Each table also has this number of draws of new observations: the same values as those of
+            `sample_completions`.
         random_state : int
             The seed of the noise of the draws.
 
@@ -337,7 +338,8 @@ class Completion:
         Parameters
         ----------
         X : Observations or table
-            Entries whose rows and columns are known. An array is refused: its rows have no labels.
+            Entries whose rows and columns are known. An array is not allowed, because its rows have no
+            labels.
         """
         test = as_observations(X)
         if not isinstance(X, Observations) and test.origin.layout in _WITHOUT_LABELS:
@@ -391,15 +393,15 @@ class Completion:
     def predict_table(self) -> np.ndarray:
         """Predict all cells of the table that was fitted."""
         n_rows, n_columns = self.observations.shape
-        with one_blas_thread():  # the bits must not depend on the number of threads
+        with one_blas_thread():  # the result must not depend on the number of threads
             return self.posterior.block(np.arange(n_rows), np.arange(n_columns))
 
     def sample_completions(self, n: int = 5, random_state: int = 0) -> list[Any]:
         """Draw complete tables, for multiple imputation.
 
-        The missing cells have draws of what would be observed there, with noise. Analyse each table as
-        if it were complete, and pool the results by Rubin's rules: the uncertainty about the missing
-        values is then part of the standard errors (docs/life_of_a_model.md has an example).
+        The missing cells have draws of new observations, with noise. Analyse each table as if it were
+        complete, and pool the results by Rubin's rules: the uncertainty about the missing values is
+        then part of the standard errors (docs/life_of_a_model.md has an example).
 
         Parameters
         ----------
@@ -441,7 +443,7 @@ class Completion:
         """Complete new rows, or new columns, without a new fit.
 
         Each is completed under every stored draw of the fit, so that its intervals include the
-        uncertainty of the fit. The fit does not change: it learns nothing from the new rows.
+        uncertainty of the fit. The fit does not change.
 
         Parameters
         ----------
@@ -449,13 +451,13 @@ class Completion:
             The new rows, with all or some of the known columns; or the new columns, with known rows. A
             row without any entries is predicted from the prior.
         axis : {"rows", "columns"}
-            Which are new.
+            Whether rows or columns are new.
 
         Returns
         -------
         Completion
-            Of the new rows in all known columns (or the new columns in all known rows). Further rows
-            (or columns) that are folded into it are completed as by this one.
+            Of the new rows in all known columns (or the new columns in all known rows). It can fold in
+            further rows (or columns), with the same result as this one.
 
         Examples
         --------
@@ -511,7 +513,7 @@ class Completion:
     def _source(self, axis: Axis) -> Posterior:
         """The posterior by which new rows (or columns) are completed: that of the fit.
 
-        Rows that were folded in taught it nothing, and may be too few to estimate a prior from.
+        Rows that were folded in did not change it, and may be too few to estimate a prior from.
         """
         if axis not in self.folded_in:
             return self.posterior
@@ -552,11 +554,11 @@ class Completion:
         rows : label, array of labels, or None
             None means all.
         n : int
-            How many for each row. A row with fewer columns left gets these.
+            The number of columns for each row; fewer if a row does not have as many.
         by : {"mean", "cautious", "curious"}
-            What makes a column good. "mean": its expected value. "cautious": a low quantile of its
-            posterior. "curious": a random draw of its posterior (Thompson sampling), so that uncertain
-            columns are sometimes tried. Methods without draws have "mean" alone.
+            The order of the columns. "mean": by the expected value. "cautious": by a low quantile of
+            the posterior. "curious": by a random draw of the posterior (Thompson sampling), so that
+            uncertain columns are sometimes recommended. Methods without draws have only "mean".
         quantile : float
             For "cautious": above 0 and below 0.5.
         leave_out : "seen", table or None
@@ -631,10 +633,10 @@ class Completion:
     # The run
 
     def diagnostics(self) -> Diagnostics:
-        """R-hat and effective sample sizes of identified quantities, with a verdict."""
+        """R-hat and effective sample sizes of identified quantities, and whether they suffice."""
         traces, record = self.check_run("diagnostics"), self.record
         ended = record.stop_reason if record.interrupted or record.reached_limit else ""
-        # Levels are not judged by the Monte Carlo error of their scores.
+        # The Monte Carlo error of scores is not a criterion for levels.
         return diagnose_run(traces, record.rank, ended, judges_error=self.posterior.has_draws)
 
     def to_arviz(self) -> Any:
@@ -649,8 +651,8 @@ class Completion:
             ``constant_data``, or in ``sample_stats`` if they were estimated again while draws were
             stored. All in the units of the data.
         """
-        self.check_draws("draws of its own")
-        traces = self.check_run("draws of its own")
+        self.check_draws("draws to export")
+        traces = self.check_run("draws to export")
         return to_arviz(
             traces,
             self.record.history,
@@ -663,18 +665,18 @@ class Completion:
     # Files
 
     def save(self, path: str | os.PathLike[str], *, with_data: bool = False) -> None:
-        """Save to a file: numbers and labels, nothing that could be executed.
+        """Save to a file of numbers and labels, without code.
 
-        The file is in the safetensors format. What is loaded from it predicts the same bits.
+        The file is in the safetensors format. A loaded model gives exactly the same predictions.
 
         Parameters
         ----------
         path : path
             An existing file is replaced when the new one is complete.
         with_data : bool
-            Whether the entries that were fitted are stored. Without them it is not known which cells
-            were observed: `predict_missing` and `sample_completions` need that, and `recommend` to
-            leave out observed cells. The row and column labels are always stored.
+            Whether to store the entries that were fitted. `predict_missing` and `sample_completions`
+            need them to know which cells are missing, and `recommend` to leave out observed cells. The
+            row and column labels are always stored.
         """
         if with_data:
             self.check_entries("Save it without, or fit it again.")
@@ -697,19 +699,19 @@ class Completion:
     # Checks, and labels to positions
 
     def check_draws(self, purpose: str, advice: Text = ()) -> None:
-        """Refuse if there are no draws of the posterior."""
+        """Raise NotSupportedError if there are no draws of the posterior."""
         if self.posterior.has_draws:
             return
         reason = "has no posterior"
         if self.posterior.levels is not None:
             reason = "predicts by margins, which do not say how probable a level is"
         raise NotSupportedError(
-            f"{self.method} {reason}, so it has no {purpose}. GASR and BPMF have.",
+            f"{self.method} {reason}, so it has no {purpose}. GASR and BPMF have them.",
             advice=advice,
         )
 
     def check_entries(self, remedy: str) -> None:
-        """Refuse if the entries that were fitted are not stored."""
+        """Raise an error if the entries that were fitted are not stored."""
         if len(self.observations) == 0:
             raise NotSupportedError(
                 "this model was saved, or came from a cluster, without the entries that it was fitted "
@@ -717,20 +719,20 @@ class Completion:
             )
 
     def check_run(self, purpose: str) -> Traces:
-        """The traces of the run. Refuse if there is none."""
+        """The traces of the run; an error if there is none."""
         if self.folded_in:
             raise NotSupportedError(
                 f"a model of new rows or columns has no {purpose}; use the one that it came from."
             )
         if self.record.traces is None:
             raise NotSupportedError(
-                f"this fit of {self.method} has no chains, so no {purpose}. GASR, BPMF and "
-                'IPM3F(inference="gibbs") have.'
+                f"this fit of {self.method} has no chains, so it has no {purpose}. GASR, BPMF and "
+                'IPM3F(inference="gibbs") have them.'
             )
         return self.record.traces
 
     def check_table_memory(self, n_cells: int, remedy: str) -> None:
-        """Report what a table of this size takes, if that is much, and refuse what cannot fit."""
+        """Report the memory of a large table; raise an error if it does not fit."""
         is_level = self.posterior.levels is not None
         check_table_memory(n_cells, remedy, is_level, self.settings.get("progress", True))
 
@@ -778,7 +780,7 @@ class Completion:
             raise
         if i.size != j.size and 1 not in (i.size, j.size):
             raise InputError(
-                f"rows and columns must be as many, or one of them single; "
+                f"rows and columns must have the same length, or one of them length 1; "
                 f"got {i.size} rows and {j.size} columns."
             )
         i, j = np.broadcast_arrays(i, j)
@@ -811,8 +813,9 @@ class Completion:
     def _align(self, new: Observations, axis: Axis) -> np.ndarray:
         """The positions that the rows (or columns) of another table have in the one that was fitted.
 
-        By label, or by position if there are none: a table without labels must have as many. Labels
-        are matched by position only if the known ones are mere numbers, as many, and not these.
+        By label, or by position if there are no labels; then their numbers must be equal. Labels are
+        matched by position only if the known labels are default numbers, of the same number and not
+        equal.
         """
         known, side = self.observations, 0 if axis == "rows" else 1
         n = known.shape[side]
@@ -821,7 +824,7 @@ class Completion:
             if new.shape[side] != n:
                 raise InputError(
                     f"an array without labels must have all {n} {axis}, in their order; got "
-                    f"{new.shape[side]}. Fill it up with NaN, or give a table with labels."
+                    f"{new.shape[side]}. Pad it with NaN, or give a table with labels."
                 )
             return by_position
         find = known.row_positions if axis == "rows" else known.column_positions
@@ -840,8 +843,8 @@ def load(path: str | os.PathLike[str]) -> Completion:
     Parameters
     ----------
     path : path
-        Nothing in the file is executed, and parts that do not fit together are refused. So a file may
-        come from anyone; whether its predictions are good depends on who made it.
+        The file contains no code, and inconsistent content raises an error. So it is safe to load files
+        from others; you can trust their predictions only as much as their authors.
 
     Returns
     -------

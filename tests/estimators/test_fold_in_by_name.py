@@ -261,9 +261,7 @@ def test_arrays_go_by_place(named, strangers, form):
     X = form(strangers)
     frame = pd.DataFrame(strangers, columns=NAMES)
     np.testing.assert_array_equal(block_of(named.fold_in(X)), block_of(named.fold_in(frame)))
-    with pytest.raises(
-        InputError, match=r"all 8 columns, in their order; got 5. Fill it up with NaN"
-    ):
+    with pytest.raises(InputError, match=r"all 8 columns, in their order; got 5. Pad it with NaN"):
         named.fold_in(X[:, :5])
     with pytest.raises(InputError, match="all 30 rows, in their order; got 5"):
         named.fold_in(X, axis="columns")

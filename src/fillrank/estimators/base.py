@@ -79,7 +79,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit_on_cluster(self, X: Any, client: Any) -> None:
         raise NotSupportedError(
-            f"{type(self).__name__} works on one machine; on a cluster there is "
+            f"{type(self).__name__} runs on one machine only; on a cluster use "
             "fr.GASR().fit(data, client=client)."
         )
 

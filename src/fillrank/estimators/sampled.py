@@ -365,8 +365,8 @@ class SamplerEstimator(Estimator):
         changed = sorted(name for name in now if now[name] != self._fitted_with.get(name))
         if changed:
             raise InputError(
-                f"{', '.join(changed)} has changed since the fit, whose run would go on. "
-                "Set it as it was, or fit again."
+                f"{', '.join(changed)} has changed since the fit, so the run cannot continue. "
+                "Restore it, or fit again."
             )
 
     def recorded_draws(self) -> list[Draw]:

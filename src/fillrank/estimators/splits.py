@@ -67,7 +67,7 @@ class EntryKFold(BaseCrossValidator):
         """
         if not isinstance(X, Observations):
             raise InputError(
-                "EntryKFold parts entries, so X must be Observations, "
+                "EntryKFold splits entries, so X must be Observations, "
                 f"got {type(X).__name__} instead; use fr.Observations.of(X)."
             )
         if X.n_entries < self.n_splits:

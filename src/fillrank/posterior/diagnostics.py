@@ -1,10 +1,11 @@
-"""Has the run converged? R-hat, effective sample sizes and Monte Carlo errors, with one verdict.
+"""Whether a run has converged: R-hat, effective sample sizes and Monte Carlo errors.
 
 Predictions are judged by the worst 5% of some cells chosen at random: they need a small R-hat and a
-number of effective draws. Scalars, such as the residual variance or a singular value, need a small
-R-hat, or a Monte Carlo error that is small beside their value: with many entries a residual variance is
-known so well that its chains differ by a thousandth of it and have a large R-hat all the same. And the
-Monte Carlo error must enlarge the error of predictions by little, as in runs with n_sweeps="auto".
+minimum effective sample size. Scalars, such as the residual variance or a singular value, need a small
+R-hat, or a Monte Carlo error that is small relative to their value: with many entries the posterior of
+a residual variance is so narrow that its R-hat is large even if chains differ by only a thousandth of
+it. And the Monte Carlo error must enlarge the error of predictions by little, as in runs with
+n_sweeps="auto".
 """
 
 import math
@@ -18,23 +19,23 @@ from fillrank.run.loop import ENOUGH, added_error
 from fillrank.run.recorder import Traces
 from fillrank.runtime.cache_folder import temporary_home
 
-# Vehtari et al. (2021) ask for R-hat below 1.01 before a draw is reported. Predictions are means over
-# many weakly identified factors, and are steady long before every singular value is.
+# Vehtari et al. (2021) recommend an R-hat below 1.01. Predictions are means over many weakly identified
+# factors, and converge long before every singular value does.
 LARGEST_RHAT = 1.1
 SMALLEST_ESS = 25
-# Of a scalar, as a share of its value.
+# Of a scalar, relative to its value.
 LARGEST_ERROR = 0.02
 _FEWEST_DRAWS = 8
-# Singular values to look at.
+# The number of singular values that are judged.
 _LEADING = 5
 MEDIAN, WORST = "prediction (median)", "prediction (worst 5%)"
 
 
 class Judged(NamedTuple):
-    """A quantity that was followed over the run.
+    """A quantity that was traced over the run.
 
-    ``error`` is the Monte Carlo standard error as a share of the quantity's size, and None for
-    predictions, which are judged by their effective draws.
+    ``error`` is the Monte Carlo standard error relative to the size of the quantity, and None for
+    predictions, which are judged by their effective sample size.
     """
 
     rhat: float
@@ -51,12 +52,12 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """The quantities that were followed over the run, and the verdict; `print` shows a table.
+    """The traced quantities of a run, and whether it has converged; `print` shows a table.
 
     ``quantities`` maps names to R-hat, effective sample size and relative Monte Carlo error: the quality
     of the fit, as ``residual_variance`` or ``hinge_loss``, the leading singular values, and
-    ``prediction (median)`` and ``prediction (worst 5%)`` over cells chosen at random. A quantity that
-    never moved has R-hat 1. ``ended`` says why a run ended too early, and is empty otherwise.
+    ``prediction (median)`` and ``prediction (worst 5%)`` over cells chosen at random. A constant
+    quantity has R-hat 1. ``ended`` says why a run ended too early, and is empty otherwise.
     ``added_error`` is the share by which the Monte Carlo error enlarges the error of predictions, and
     None for a method that is not judged by it.
     """
@@ -146,18 +147,18 @@ def _halves(trace: np.ndarray) -> np.ndarray:
 
 
 def _judge(trace: np.ndarray, method: str = "rank") -> tuple[float, float]:
-    """(R-hat, ESS) of a trace (chains, draws)."""
+    """(R-hat, effective sample size) of a trace (chains, draws)."""
     if trace.shape[1] < _FEWEST_DRAWS:
         return math.inf, float("nan")
     if np.ptp(trace) == 0.0:
         return 1.0, float(trace.size)
-    # Imported late: it costs a quarter of the package's import time.
+    # Imported late: it takes a quarter of the package's import time.
     with temporary_home():
         from arviz_stats.base import array_stats
 
     if len(trace) == 1:
         trace = _halves(trace)
-    with np.errstate(divide="ignore", invalid="ignore"):  # chains that stand still, apart
+    with np.errstate(divide="ignore", invalid="ignore"):  # chains that are constant, but differ
         rhat = array_stats.rhat(trace, chain_axis=0, draw_axis=1, method=method)
         ess = array_stats.ess(trace, chain_axis=0, draw_axis=1, method="mean")
     return float(rhat), float(ess)
@@ -175,7 +176,7 @@ def _judge_scalar(trace: np.ndarray) -> Judged:
 def _judge_cells(probes: np.ndarray) -> dict[str, Judged]:
     """The median and the worst 5% of the cells' R-hat and ESS.
 
-    Their R-hat is not rank-normalised, which would cost twenty times as much: predictions have no heavy
+    Their R-hat is not rank-normalised, which would take twenty times as long: predictions have no heavy
     tails.
     """
     rhat, ess = np.array([_judge(probes[..., p], "split") for p in range(probes.shape[-1])]).T
@@ -198,7 +199,7 @@ def diagnose(
 ) -> Diagnostics:
     """Judge named traces (chains, draws), spectra (chains, draws, r), (chains, draws, probes).
 
-    ``n_leading`` says how many singular values to look at, ``judges_error`` whether the Monte Carlo
+    ``n_leading`` is the number of singular values to judge, ``judges_error`` whether the Monte Carlo
     error of the predictions counts.
     """
     quantities = {name: _judge_scalar(trace) for name, trace in traces.items()}
@@ -215,7 +216,7 @@ def diagnose_run(
     """Judge a run by the quality of its fit, by its largest factors and by its predictions."""
     name, trace = next(iter(traces.history.items()))
     _, n_kept, n_values = traces.spectra.shape
-    # Singular values are those of kept draws, and of a very large table too few may be kept.
+    # Singular values are those of stored draws, which can be too few for a very large table.
     n_leading = min(n_factors, _LEADING, n_values) if n_kept >= SMALLEST_ESS else 0
     scalars = {name: trace[:, traces.burn_in :]}
     return diagnose(scalars, traces.spectra, traces.probes, n_leading, ended, judges_error)

@@ -1,21 +1,21 @@
-"""Draws in half precision, where nobody can tell: they take half the room in a file.
+"""Draws rounded to half precision, where predictions change little: they take half the space in a file.
 
-The numbers stay in single precision in memory, which kernels need; each is one that half precision can
-hold, so that a file gives back the same bits.
+In memory the numbers have single precision, which kernels need. Each of them is exact in half
+precision, so that saving and loading does not change them.
 """
 
 import numpy as np
 
 from fillrank.samplers.model import Draw
 
-# Rounding may move predictions by this share of their posterior standard deviation.
+# Rounding may change predictions by this share of their posterior standard deviation.
 _UNSEEN = 0.01
 
 
 def halved(draws: list[Draw], rows: np.ndarray, columns: np.ndarray) -> list[Draw]:
-    """The draws rounded to half precision, if the cells (rows_p, columns_p) hardly move by it.
+    """The draws rounded to half precision, if the cells (rows_p, columns_p) change little.
 
-    If they do, and if they are in double precision, they come back as they are.
+    Otherwise, or if they are in double precision, the draws are returned unchanged.
     """
     if len(draws) == 1 or draws[0].left.dtype != np.float32:
         return draws
@@ -28,7 +28,7 @@ def halved(draws: list[Draw], rows: np.ndarray, columns: np.ndarray) -> list[Dra
 
 
 def _rounded(draw: Draw) -> Draw:
-    """The same signal with factors of equal size on both sides, which half precision has room for."""
+    """The same signal with factors of equal size on both sides, to avoid overflow in half precision."""
     sizes = [np.linalg.norm(side, axis=0) for side in (draw.left, draw.right)]
     both = (sizes[0] > 0) & (sizes[1] > 0)
     ratio = np.divide(sizes[1], sizes[0], out=np.ones_like(sizes[0]), where=both)

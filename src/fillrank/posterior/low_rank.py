@@ -20,33 +20,33 @@ from fillrank.table.units import standardise_new
 
 Axis = Literal["rows", "columns"]
 Kind = Literal["signal", "observation"]
-# The most draws that a fitted model has: enough for intervals, few enough for small files.
+# The largest number of draws in a fitted model: enough for intervals, and files stay small.
 MOST_DRAWS = 128
-# Cells worked on at once: all draws of a block stay in cache.
+# Cells processed together: all draws of a block stay in cache.
 _BLOCK = 2048
-# Cells that threads share out as one.
+# Cells that a thread takes at a time.
 _GRAIN = 256
 
 
 class Units(NamedTuple):
-    """How standard units become the data's: location + scale * value; and the rating scale, if any."""
+    """The conversion from standard units: location + scale * value; and the rating scale, if any."""
 
     location: float
     scale: float
     value_range: tuple[float, float] | None
 
     def restore(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Values in the data's units, within the rating scale; in ``out``, if it is given."""
+        """Values in the data's units, clipped to the rating scale; in ``out``, if it is given."""
         values = np.multiply(self.scale, values, out=out)
         values += self.location
         return values if self.value_range is None else values.clip(*self.value_range, out=values)
 
 
 def quantiles(values: np.ndarray, probabilities: Any) -> np.ndarray:
-    """Quantiles over draws (draws, cells) such that one more draw is below them as often as they say.
+    """Quantiles over draws (draws, cells): one more draw is below them with these probabilities.
 
-    That is the position p (T + 1) among T sorted draws. numpy's usual p (T - 1) + 1 makes intervals
-    of few draws too narrow: a nominal 90% would hold 88.6% with 128 of them.
+    That is the position p (T + 1) among T sorted draws. numpy's usual p (T - 1) + 1 makes intervals of
+    few draws too narrow: the coverage of a nominal 90% would be 88.6% with 128 draws.
     """
     return np.quantile(values, probabilities, axis=0, method="weibull")
 
@@ -132,7 +132,7 @@ class LowRankPosterior:
                 values = self._values(rows[block], columns[block])
                 low, high = quantiles(values, tails)
                 if kind == "observation":
-                    # Noise can also move a quantile inwards, if few draws stand apart from the rest.
+                    # Noise can also move a quantile inwards, if a few draws are far from the others.
                     observed = self._observed(values, tails)
                     low, high = np.minimum(low, observed[0]), np.maximum(high, observed[1])
                 out[:, block] = low, high

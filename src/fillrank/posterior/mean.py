@@ -1,8 +1,8 @@
-"""The average of the kept draws' signals as one product of factors.
+"""The average of the signals of the stored draws as one product of factors.
 
-The average of T products of rank k has rank T k, but nearly all of it lies in a space of 2k dimensions:
-that of the signal, and some more. What is left out is below the Monte Carlo error (docs/figures.md
-has it in numbers). A prediction then costs 2k products instead of T k.
+The average of T products of rank k has rank T k, but nearly all of it is in a space of 2k dimensions.
+The rest is below the Monte Carlo error (docs/figures.md has numbers). A prediction then costs 2k
+products instead of T k.
 """
 
 import numpy as np
@@ -12,14 +12,14 @@ from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
 from fillrank.table.entries import iter_blocks
 
-# Fewer factors than this are not worth saving: tables with a side as short have exact means.
+# The smallest number of factors of a mean; it is exact for tables with a shorter side.
 _FEWEST = 64
-_ROWS = 4096  # at a time
+_ROWS = 4096  # processed together
 _ALONE = Workers(1)
 
 
 def mean_draw(draws: list[Draw]) -> Draw:
-    """The draw whose signal is the average of theirs, exactly if a side is no longer than it is wide.
+    """The draw whose signal is the average of all draws; exact if a side is short.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def mean_draw(draws: list[Draw]) -> Draw:
 def _average(sides: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """(M W, W) for M = average of L_t R_t^T, with orthonormal W that spans nearly all of M's rows.
 
-    A subspace iteration: it begins in the span of some draws' factors, far apart in the run, and goes
-    around once.
+    This is one step of subspace iteration, from the span of the factors of some draws that are far
+    apart in the run.
     """
     dtype = sides[0][0].dtype
     turned = [(right, left) for left, right in sides]

@@ -1,4 +1,4 @@
-"""How good predictions are: errors as the paper has them, and the coverage of intervals."""
+"""Errors of predictions, as in the paper, and the coverage of intervals."""
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def nmae(truth: np.ndarray, predicted: np.ndarray, value_range: tuple[float, flo
 
 
 def coverage(truth: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
-    """The share of values that lie in their intervals.
+    """The share of values that are in their intervals.
 
     Examples
     --------

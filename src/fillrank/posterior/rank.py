@@ -1,7 +1,7 @@
-"""How many factors there are: from the singular values of Z, which are identified.
+"""The number of factors, from the singular values of Z, which are identified.
 
 A draw's rank is the number of singular values of its low-rank part above the level at which noise
-would hide them. Components have no identity of their own: they can share a factor or swap places.
+would hide them. Single components are not identified: they can share a factor or change places.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from fillrank.solvers.rank import detection_level
 
 # A factor a thousand times weaker than the largest is not counted, however small the noise: without
-# noise, what chains leave of spare components would be.
+# noise, remainders of spare components would count.
 _SMALLEST_SHARE = 1e-3
 
 
@@ -32,5 +32,5 @@ def rank_probabilities(
 
 
 def most_probable(probabilities: dict[int, float]) -> int:
-    """The rank with the largest probability; the smaller one of equals."""
+    """The rank with the largest probability; the smallest if there are several."""
     return max(probabilities, key=lambda k: (probabilities[k], -k))

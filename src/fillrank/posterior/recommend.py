@@ -1,8 +1,9 @@
-"""The best columns for a row, asked by position: by the mean, cautiously, or curiously.
+"""The best columns for a row, by position: by the mean, cautious, or curious.
 
-Nothing of the size of the table is made. Beside the answer there are the factors of some rows and of
-some columns in all draws: at most 16 MB each in single precision, or those of one row and one column
-if that is more. A row's answer depends neither on the other rows nor on the number of threads.
+No array of the size of the table is made. In addition to the result, memory contains the factors of
+some rows and of some columns in all draws: at most 16 MB each in single precision, or those of one row
+and one column if that is more. The result of a row depends neither on the other rows nor on the number
+of threads.
 """
 
 from collections.abc import Callable
@@ -22,11 +23,11 @@ from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
 
-# Numbers in the factors of the rows, or of the columns, that are worked on at once.
+# Numbers in the factors of the rows, or of the columns, that are processed together.
 _AT_ONCE = 2**22
-# In a heap, the column of a position that is not taken: worse than any.
+# In a heap, the column of an empty position: worse than any other.
 _NONE = np.iinfo(np.int64).max
-# The only one of a single draw.
+# The only position in a single draw.
 _SINGLE = QuantilePosition(1, 0.0)
 
 
@@ -36,8 +37,8 @@ By = Literal["mean", "cautious", "curious"]
 class Top(NamedTuple):
     """The best columns of rows, best first, and their scores in the data's units (rows, n).
 
-    Of equal scores the smaller column comes first. Where a row has fewer than n columns to offer, the
-    rest is -1 and NaN. Scores end at the rating scale, but columns are compared as if they did not.
+    Of equal scores the smaller column comes first. If a row has fewer than n columns, the rest is -1
+    and NaN. Scores are clipped to the rating scale, but columns are compared without clipping.
     """
 
     columns: np.ndarray
@@ -45,7 +46,7 @@ class Top(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Columns that are no answer: ``indices[pointers[p]:pointers[p + 1]]`` for the p-th row query."""
+    """Columns to leave out: ``indices[pointers[p]:pointers[p + 1]]`` for the p-th row of the query."""
 
     pointers: np.ndarray
     indices: np.ndarray
@@ -86,12 +87,12 @@ class _Rows(NamedTuple):
 
 
 def nothing_left_out(n_rows: int) -> LeftOut:
-    """No columns, for each of so many rows."""
+    """No columns to leave out, for this number of rows."""
     return LeftOut(np.zeros(n_rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
 
 
 def seen(entries: Entries | LeftOut, rows: np.ndarray) -> LeftOut:
-    """The columns of the entries in each of the rows, which can come in any order and repeat."""
+    """The columns of the entries in each of the rows, which can be in any order and repeat."""
     first = entries.pointers[rows]
     sizes = entries.pointers[rows + 1] - first
     pointers = np.append(0, np.cumsum(sizes))
@@ -121,8 +122,8 @@ def best_by_quantile(draws: list[Draw], mean: Draw, query: TopQuery, workers: Wo
 def best_by_draw(draws: list[Draw], query: TopQuery, workers: Workers) -> Top:
     """The columns that are best under one of the stored draws, chosen at random for each row.
 
-    This is Thompson sampling: a column is first as often as it is the best one under the posterior. A
-    row that is queried twice gets two draws.
+    This is Thompson sampling: the probability that a column is first is the posterior probability that
+    it is the best. A row that is queried twice gets two draws.
     """
     assert query.rng is not None
     n_rows, n = query.rows.size, query.n
@@ -190,7 +191,7 @@ def _best(
 def _update_best(
     rows: _Rows, columns: Columns, position: QuantilePosition, workers: Workers
 ) -> None:
-    """One block of rows meets one block of columns, on all threads."""
+    """Compare one block of rows with one block of columns, on all threads."""
 
     def work(start: int, stop: int) -> None:
         update_best(rows.left, columns, rows.left_out, position, rows.heaps, start, stop)
@@ -199,7 +200,7 @@ def _update_best(
 
 
 def _sorted(heaps: Heaps) -> Top:
-    """Best first, and -1 and NaN in the places that are not taken."""
+    """Best first, with -1 and NaN in empty positions."""
     order = np.lexsort((heaps.columns, -heaps.scores), axis=-1)
     columns = np.take_along_axis(heaps.columns, order, axis=1)
     scores = np.take_along_axis(heaps.scores, order, axis=1)

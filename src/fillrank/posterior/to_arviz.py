@@ -23,11 +23,11 @@ def to_arviz(
     units: Units,
     method: str,
 ) -> Any:
-    """Give what was drawn after the burn-in, in the data's units, as an xarray DataTree.
+    """Return what was drawn after the burn-in, in the data's units, as an xarray DataTree.
 
-    Singular values are known for kept draws alone, which may be every second, fourth, ... sweep; so
-    they have a group of their own, and thinning costs the other quantities nothing. In both groups
-    ``draw`` is the number of the sweep, by which xarray brings them together:
+    Singular values are known only for stored draws, which may be every second, fourth, ... sweep. So
+    they have their own group, and the other quantities are not thinned. In both groups ``draw`` is the
+    number of the sweep, so that xarray can align them:
     ``tree["posterior"].sel(draw=tree["spectrum"]["draw"])``.
 
     Parameters
@@ -37,31 +37,31 @@ def to_arviz(
     history : mapping of name to array (chains, sweeps)
         ``traces.history`` in the data's units.
     not_drawn : collection of str
-        Names in ``history`` of what the run fixed or estimated: these are no draws from a posterior.
+        Names in ``history`` of quantities that were given or estimated, not drawn from a posterior.
     observations : Observations
-        What was fitted: it has the names of the cells.
+        The table that was fitted, which has the labels of the cells.
     units : Units
     method : str
-        The name of the method, which becomes an attribute.
+        The name of the method, stored as an attribute.
 
     Returns
     -------
     DataTree
         Group ``posterior`` has what was traced of the draws (chain, draw) and ``prediction`` (chain,
-        draw, cell): the signal in some cells chosen at random, not held within a rating scale, with
-        their names as the coordinates ``cell_row`` and ``cell_column``. Group ``spectrum`` has
-        ``singular_values`` (chain, draw, factor). Of what was not drawn, group ``constant_data`` has
-        what stayed the same over the draws (chain), and group ``sample_stats`` what was estimated
-        anew while they were made (chain, draw). There is no group with nothing in it.
+        draw, cell): the signal in some cells chosen at random, not clipped to a rating scale, with
+        their labels as the coordinates ``cell_row`` and ``cell_column``. Group ``spectrum`` has
+        ``singular_values`` (chain, draw, factor). Of the quantities that were not drawn, group
+        ``constant_data`` has those that are constant over the draws (chain), and group ``sample_stats``
+        those that changed (chain, draw). Empty groups are left out.
     """
     to_dataset, tree_of = _makers()
-    # Ctrl-C may have come before the last sweep was noted everywhere.
+    # Ctrl-C may have interrupted the recording of the last sweep.
     n = min(
         traces.probes.shape[1], *(trace.shape[1] - traces.burn_in for trace in history.values())
     )
     if n < 1:
         raise NotSupportedError(
-            "the run ended while burning in, so it has no draws to hand on. Fit again with more "
+            "the run ended during the burn-in, so it has no draws. Fit again with more "
             f"sweeps than the {traces.burn_in} of the burn-in."
         )
     sweeps = traces.burn_in + 1 + np.arange(n)
@@ -101,18 +101,18 @@ def to_arviz(
 
 
 def _is_constant(trace: np.ndarray) -> bool:
-    """Whether every chain of a trace (chains, draws) stayed where it was."""
+    """Whether every chain of a trace (chains, draws) is constant."""
     return bool((trace == trace[:, :1]).all())
 
 
 def _cells_in_table(traces: Traces, observations: Observations) -> np.ndarray:
-    """The probes that are in the table: a single row or column was given an empty twin."""
+    """The probes in the table: during the fit, a single row or column has an empty second one."""
     n_rows, n_columns = observations.shape
     return np.flatnonzero((traces.probe_rows < n_rows) & (traces.probe_columns < n_columns))
 
 
 def _makers() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """What makes a group of arrays (chain, draw, ...), and a tree of groups."""
+    """The functions that make a group of arrays (chain, draw, ...), and a tree of groups."""
     try:
         # Imported late: they are an extra.
         with temporary_home():
@@ -120,7 +120,6 @@ def _makers() -> tuple[Callable[..., Any], Callable[..., Any]]:
             from xarray import DataTree
     except ImportError as error:
         raise NotSupportedError(
-            "a run goes to ArviZ by arviz-base, which is not installed. "
-            'Do: pip install "fillrank[arviz]"'
+            'ArviZ needs arviz-base, which is not installed. Run: pip install "fillrank[arviz]"'
         ) from error
     return dict_to_dataset, DataTree.from_dict

@@ -1,4 +1,4 @@
-"""Checkpoints: a run is saved in a folder at intervals, and resumed to the same bits.
+"""Checkpoints: a run is saved in a folder at intervals, and resumed with exactly the same result.
 
 The folder has files `run-NUMBER.fillrank`, each with the states of the chains and all traces up to the
 sweep of that number, and files of stored draws, each written once. The two newest `run-...` files are

@@ -1,11 +1,11 @@
-"""Compiled kernels are kept in the user's cache folder: a later process compiles nothing.
+"""The cache of compiled kernels, in the user's cache folder: a later process compiles nothing.
 
-numba would keep them beside the sources, and looks only at a function's own file to see whether it has
-changed: after an edit of what the function calls, the old code is loaded. So the folder here is named
-by a hash of all that compiled code is made from, and an edit anywhere in it gives another folder.
+numba would store them next to the sources, and checks only a function's own file for changes: after an
+edit of another function that it calls, it would load old code. So the name of the folder here contains
+a hash of all sources of compiled code, and an edit of any of them gives another folder.
 
-Processes may share it: numba writes each file completely or not at all, and what is lost is compiled
-again. Where nothing can be written, kernels are compiled in memory, and a warning says so once.
+Processes can share it: numba writes each file atomically, and compiles again what is lost. If no folder
+is writable, kernels are compiled in memory, with one warning.
 """
 
 import hashlib
@@ -31,8 +31,8 @@ from fillrank.runtime.warnings import warn_user
 from fillrank.version import __version__
 
 PACKAGE = Path(__file__).parents[1]
-# The files with compiled functions, with the constants that these have frozen, and with the named tuples
-# that they take.
+# The files with compiled functions, with the constants that are compiled into them, and with the named
+# tuples that they take.
 COMPILED = (
     "draws/*.py",
     "kernels/*.py",
@@ -42,8 +42,8 @@ COMPILED = (
     "posterior/recommend.py",
     "table/entries.py",
 )
-_ROOM = 1 << 20  # bytes that must fit: a full disk would only show when kernels are written
-_UNUSED = 30 * 24 * 3600  # seconds after which a folder of other sources is removed
+_TEST_BYTES = 1 << 20  # written first, to notice a full disk before kernels are compiled
+_UNUSED = 30 * 24 * 3600  # seconds after which a folder for other sources is removed
 
 
 _P = ParamSpec("_P")
@@ -79,10 +79,10 @@ def njit(*, cache: bool = ..., **options: Any) -> Callable[[Callable[_P, _R]], K
 def njit(
     function: Callable[..., Any] | None = None, /, *, cache: bool = False, **options: Any
 ) -> Any:
-    """Compile as ``numba.njit`` does, with a cache that cannot make it fail.
+    """Compile as ``numba.njit`` does; errors of the cache are ignored.
 
-    ``NUMBA_CACHE_DIR`` takes precedence. Otherwise compiled code goes to the user's cache folder; if
-    that cannot be written, beside the sources; and if that cannot be either, it stays in memory.
+    ``NUMBA_CACHE_DIR`` takes precedence. Otherwise compiled code is stored in the user's cache folder;
+    if that is not writable, next to the sources; and if that is not writable either, only in memory.
 
     A type checker sees the signature of the Python function: a call of a kernel with a wrong number of
     arguments, or a wrong name, is an error.
@@ -98,7 +98,7 @@ def njit(
 def must_compile(kernel: Kernel[..., Any]) -> bool:
     """Whether a cached kernel has yet to be compiled, which takes some seconds.
 
-    Where nothing can be cached the result is False: a ``CacheWarning`` is issued instead.
+    If there is no cache the result is False: a ``CacheWarning`` is issued instead.
     """
     folder = kernel.stats.cache_path
     if kernel.signatures or folder is None:
@@ -108,9 +108,9 @@ def must_compile(kernel: Kernel[..., Any]) -> bool:
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """Hash what compiled code depends on: the contents of its source files, and who compiles it.
+    """Hash what compiled code depends on: the contents of its source files, and the compiler.
 
-    numba's own index tells processors apart.
+    numba's own index distinguishes processors.
     """
     versions = (__version__, numba.__version__, np.__version__, platform.python_version())
     found = hashlib.sha256(repr(versions).encode())
@@ -126,9 +126,9 @@ def source_files() -> list[Path]:
 
 
 def remove_unused(parent: Path, now: float) -> None:
-    """Remove folders of kernels that no process has used for 30 days; what resists stays.
+    """Remove folders of kernels that no process has used for 30 days; ignore errors.
 
-    A folder gets another name first, so that nobody finds half of it. A process that still uses it
+    A folder is renamed first, so that no process uses an incomplete one. A process that still uses it
     compiles again.
     """
     for folder in parent.glob("kernels-*"):
@@ -140,14 +140,14 @@ def remove_unused(parent: Path, now: float) -> None:
 
 @cache
 def _folder() -> Path | None:
-    """Make this process's folder and say that it is in use; ``None`` where there can be none."""
+    """Make the folder of this process and mark it as used; None if that is not possible."""
     try:
         parent = cache_folder().absolute()
         folder = parent / f"kernels-{fingerprint(source_files())}"
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(_ROOM))
+            file.write(bytes(_TEST_BYTES))
     except OSError:
         return None
     remove_unused(parent, time.time())
@@ -155,13 +155,13 @@ def _folder() -> Path | None:
 
 
 class _KernelLocator:
-    """Tells numba where a function of this package is kept, by the methods that numba asks for."""
+    """Tells numba where a function of this package is cached; numba calls these methods."""
 
     def __init__(self, folder: Path, py_func: Callable[..., Any], py_file: str):
         self._stamp = folder.name
         self._folder = folder / Path(py_file).parent.relative_to(PACKAGE)
         self._line = py_func.__code__.co_firstlineno
-        self._py_file = py_file  # numba names it in warnings
+        self._py_file = py_file  # numba shows it in warnings
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
@@ -182,9 +182,9 @@ class _KernelLocator:
 
 
 class _Places(caching.CompileResultCacheImpl):
-    """Where a function may be kept: in our folder, or where numba would keep it."""
+    """Where a function can be cached: in our folder, or where numba would cache it."""
 
-    # numba's own cache folder is left out: for a user without a home it is a folder named "~" here.
+    # numba's own cache folder is left out: for a user without a home folder it would be named "~".
     _locator_classes = (
         _KernelLocator,
         *(
@@ -196,12 +196,12 @@ class _Places(caching.CompileResultCacheImpl):
 
 
 class _FileCache(caching.FunctionCache):
-    """Files of compiled code. What goes wrong with them must not stop the computation."""
+    """Files of compiled code. Errors of these files must not stop the computation."""
 
     _impl_class = _Places
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load compiled code, or ``None`` where it has to be compiled."""
+        """Load compiled code; None if it has to be compiled."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # a damaged file can raise anything  # noqa: BLE001
@@ -222,14 +222,14 @@ class _MemoryCache(caching.NullCache):
     """No cache: code is compiled once in every process."""
 
     def load_overload(self, sig: Any, target_context: Any) -> None:
-        """Say, before the compiler runs, that it will run again next time."""
+        """Warn, before the compiler runs, that every process will compile again."""
         _warn_once("there is no cache folder that can be written")
 
 
 def _cache_for(function: Callable[..., Any]) -> Any:
     try:
         return _FileCache(function)
-    except RuntimeError:  # numba's error for a function without a place
+    except RuntimeError:  # numba's error for a function that cannot be cached
         return _MemoryCache()
 
 
@@ -237,7 +237,7 @@ _has_warned = False
 
 
 def _warn_once(reason: str) -> None:
-    """Warn that this process cannot keep what it compiles, the first time that it is noticed."""
+    """Warn once that this process cannot cache what it compiles."""
     global _has_warned
     if _has_warned:
         return

@@ -116,7 +116,7 @@ def format_bytes(n_bytes: float) -> str:
 
 
 def check_table_memory(n_cells: int, advice: str, is_level: bool, show: bool) -> None:
-    """Report what a complete table takes, if that is much, and refuse what cannot fit."""
+    """Report the memory of a large complete table; raise InputError if it does not fit."""
     n_bytes = (_BYTES_PER_LEVEL_CELL if is_level else _BYTES_PER_CELL) * n_cells
     check_memory(n_bytes, f"a table of {n_cells:,} cells", advice)
     report_progress(

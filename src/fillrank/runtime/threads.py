@@ -1,7 +1,7 @@
 """Threads: how many to use, work on ranges of rows, and linear algebra on one thread.
 
-Kernels release the interpreter's lock and address their random draws by row. So a half-sweep hands out
-ranges of rows to threads, and no bit of the result depends on which thread takes which range.
+Kernels release the interpreter's lock and address their random draws by row. So a half-sweep
+distributes ranges of rows to threads, and the result does not depend on which thread takes which range.
 """
 
 import os

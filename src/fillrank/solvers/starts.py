@@ -1,4 +1,4 @@
-r"""Where chains start: effects by shrunken means, then the factors that stand above the noise.
+r"""Where chains start: effects by shrunken means, then the factors that are stronger than the noise.
 
 The factors of the spectral start come from a few steps of SoftImpute (Mazumder, Hastie and
 Tibshirani 2010) at the universal threshold lambda = sigma (sqrt(m p) + sqrt(n p)), with p the share
