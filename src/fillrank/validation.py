@@ -31,7 +31,7 @@ def as_real(values: Any, what: str) -> np.ndarray:
 
 
 def check_fitted(model: Any) -> None:
-    """Refuse an estimator that was not fitted; a `Completion` always is."""
+    """Reject an estimator that was not fitted; a `Completion` always is."""
     if not hasattr(model, "completion_"):
         from sklearn.exceptions import NotFittedError  # imported late: it takes a second
 
@@ -41,7 +41,7 @@ def check_fitted(model: Any) -> None:
 
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Refuse a value that is not one of those allowed."""
+    """Reject a value that is not one of those allowed."""
     if value not in allowed:
         raise InputError(place=Setting(name), allowed=f"one of {allowed}", value=value)
 

@@ -173,7 +173,7 @@ def test_a_row_its_values_and_the_way_to_a_column_and_back(page):
     page.wait_for_text("main h1", "person 7")
     cells = {line.find_element("css selector", "th").text: line.text for line in page.values()}
     assert set(cells) == set(FOODS.split())
-    known = [name for name, text in cells.items() if "known" in text]
+    known = [name for name, text in cells.items() if "observed" in text]
     data = survey().observations_
     assert set(known) == set(data.columns[data.rows == "person 7"])
     assert all(" to " in text for name, text in cells.items() if name not in known)

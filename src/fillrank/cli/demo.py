@@ -73,7 +73,7 @@ def demo(
 
 
 def _check_files(folder: Path) -> None:
-    """Refuse to replace files that are not from an earlier run of the demo."""
+    """Do not replace files that are not from an earlier run of the demo."""
     existing = [name for name in (TABLE, *output.RESULTS) if (folder / name).exists()]
     if existing and not _has_demo_table(folder / TABLE):
         raise OutputError(

@@ -150,7 +150,7 @@ def _fit_on_cluster(settings: Settings, origin: Source, quiet: bool, address: st
 
 
 def _check_for_cluster(settings: Settings, origin: Source) -> None:
-    """Refuse options that a cluster does not support."""
+    """Reject options that a cluster does not support."""
     if settings.method != "GASR":
         raise InputError(f"--dask is an option of GASR; got it with --method {settings.method}.")
     if not origin.is_plain or origin.duplicates != "error":

@@ -1,4 +1,4 @@
-"""The command ``fillrank``: its verbs, and the messages and exit codes of failures."""
+"""The program ``fillrank``: its commands, and the messages and exit codes of failures."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ from fillrank.errors import FillrankError
 
 
 class Verb(TyperCommand):
-    """A verb; warnings of the library are shown as notes while it runs."""
+    """A command; warnings of the library are shown as notes while it runs."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
@@ -34,10 +34,10 @@ class Verb(TyperCommand):
 
 
 class Verbs(TyperGroup):
-    """The verbs; expected errors end in a message instead of a traceback."""
+    """The commands; expected errors end in a message instead of a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the requested verb."""
+        """Run the requested command."""
         signals = Interruptible()
         try:
             with signals:
@@ -46,7 +46,7 @@ class Verbs(TyperGroup):
         except typer.Exit as ended:
             raise typer.Exit(signals.exit_code(ended.exit_code)) from ended
         except (Exception, KeyboardInterrupt) as error:
-            # Code in between may have turned an interruption into another error.
+            # Code in between may have converted an interruption into another error.
             code = _report_failure(KeyboardInterrupt() if signals.received else error)
             if code is None:
                 raise
@@ -109,7 +109,7 @@ def fillrank(
 ) -> None:
     """Fill in the missing values of a table, with calibrated uncertainty and no tuning.
 
-    Start with `fillrank demo`, or with `fillrank complete TABLE`. `fillrank VERB --help` explains each.
+    Start with `fillrank demo` or `fillrank complete TABLE`. `fillrank COMMAND --help` explains each.
 
     Exit codes:
 

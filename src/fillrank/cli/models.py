@@ -49,7 +49,7 @@ _PROGRAM_BYTES, _ENTRY_BYTES, _NUMBER_BYTES = 250e6, 64, 4
 
 
 class Settings(NamedTuple):
-    """How to fit; the options of the verbs explain the fields."""
+    """How to fit; the options of the commands explain the fields."""
 
     method: MethodName = "GASR"
     max_rank: int | Literal["auto"] = "auto"
@@ -61,7 +61,7 @@ class Settings(NamedTuple):
 
 
 def check(settings: Settings) -> None:
-    """Refuse options that the method does not have."""
+    """Reject options that the method does not have."""
     default = Settings()
     if settings.method in SAMPLERS:
         return
@@ -105,7 +105,7 @@ class FitInterrupted(KeyboardInterrupt):
 def interruptible(model: Any, warn: bool = False) -> Iterator[None]:
     """A context for a fit of the model: raises `FitInterrupted` if the user interrupts it.
 
-    With ``warn``, it warns if the fit has not converged: for verbs whose results do not report it.
+    With ``warn``, it warns if the fit has not converged: for commands whose results do not report it.
     """
     try:
         with warnings.catch_warnings():
@@ -197,7 +197,7 @@ def _describe(model: Any) -> str:
 
 
 def check_entries(model: Any, path: Path, purpose: str, alternative: str = "") -> None:
-    """Refuse a purpose that needs the entries of the fit, if the file does not have them."""
+    """Raise an error if a purpose needs the entries of the fit, and the file does not have them."""
     if len(model.observations_) == 0:
         raise InputError(
             f"{purpose} needs the entries that the model was fitted on, and {path} was saved without "

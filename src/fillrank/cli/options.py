@@ -1,4 +1,4 @@
-"""The options that several verbs share."""
+"""The options that several commands share."""
 
 from collections.abc import Callable
 from functools import partial

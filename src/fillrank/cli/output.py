@@ -79,7 +79,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def check_apart(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
-    """Refuse results that would replace an input file, also through links."""
+    """Reject results that would replace an input file, also through links."""
     read = {path: status for path in inputs if (status := _status(path)) is not None}
     for target in targets:
         found = _status(target)
@@ -154,7 +154,7 @@ def check_file(path: Path, force: bool, inputs: Iterable[Path] = ()) -> None:
 
 
 def check_disk_space(folder: Path, n_bytes: int) -> None:
-    """Refuse results that do not fit on the disk."""
+    """Reject results that do not fit on the disk."""
     free = shutil.disk_usage(folder).free
     if n_bytes > free:
         raise OutputError(

@@ -1,10 +1,10 @@
 """Signals and exit codes.
 
-Ctrl-C and SIGTERM end a verb in the same way. While the command is imported nothing has been written,
-and the process ends immediately (see `start`). While a verb runs, a signal raises KeyboardInterrupt, so
-that unfinished files are removed. During an import the signal is sent again later: packages with
-compiled parts turn the exception into an ImportError, or lose it. Where Python has to drop the
-exception, as in a callback of the compiler, the signal is sent again as well.
+Ctrl-C and SIGTERM end a command in the same way. While it is imported nothing has been written, and the
+process ends immediately (see `start`). While it runs, a signal raises KeyboardInterrupt, so that
+unfinished files are removed. During an import the signal is sent again later: packages with compiled
+parts convert the exception into an ImportError, or lose it. If Python has to drop the exception, as in a
+callback of the compiler, the signal is sent again as well.
 """
 
 import _thread

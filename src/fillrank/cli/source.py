@@ -1,4 +1,4 @@
-"""The table that a verb reads: where it is, how to read it, and what was read."""
+"""The table that a command reads: where it is, how to read it, and what was read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TITLE_ADVICE = "If the first lines are a title or a comment, skip them with --s
 
 
 class Source(NamedTuple):
-    """A table and how to read it; the options of the verbs explain the fields."""
+    """A table and how to read it; the options of the commands explain the fields."""
 
     table: Path
     row: str | None = None

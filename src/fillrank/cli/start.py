@@ -9,7 +9,7 @@ import os
 
 
 def main() -> None:
-    """Import the verbs, and run the requested one."""
+    """Import the commands, and run the requested one."""
     exit_on_signals()
     from fillrank.cli.main import app
 

@@ -95,11 +95,11 @@ class SamplerEstimator(Estimator):
     checkpoint: str | os.PathLike[str] | None
 
     def _check(self) -> None:
-        """Refuse settings that only the subclass knows."""
+        """Check the settings that only the subclass has."""
         raise NotImplementedError
 
     def _check_for_cluster(self) -> None:
-        """Refuse a method, or settings, that work on one machine only."""
+        """Reject a method, or settings, that work on one machine only."""
         super()._fit_on_cluster(None, None)
 
     @property

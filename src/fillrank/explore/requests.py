@@ -107,7 +107,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(response)
 
     def _check_sender(self) -> None:
-        """Refuse requests that are not from the page, or from the person who opens it."""
+        """Reject requests that are not from the page, or from the person who opens it."""
         hosts = self.headers.get_all("Host", [])
         if len(hosts) != 1 or hosts[0].lower() not in self.server.hosts:
             raise RefusedError(HTTPStatus.FORBIDDEN, _FORBIDDEN)
@@ -226,7 +226,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(response.body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse an invalid request in the format of all other responses."""
+        """Reject an invalid request in the format of all other responses."""
         self.close_connection = True
         self._send(_error(code, "this is not a valid request."))
 

@@ -114,7 +114,7 @@ class Explorer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Refuse new connections, and end those that wait for a next request."""
+        """Reject new connections, and end those that wait for a next request."""
         super().server_close()
         for request in list(self._connections):
             with suppress(OSError):

@@ -102,7 +102,7 @@ class ModelView:
         return {"matches": matches, "total": found.total}
 
     def line(self, side: Side, at: int, query: Query) -> dict[str, Any]:
-        """The values of a row (or column): known ones as they are, the others filled in."""
+        """The values of a row (or column): observed ones as they are, the others filled in."""
         labels = self.labels[self._other(side)]
         values, known = self._values(side, at)
         cells = np.arange(values.size)
@@ -126,7 +126,7 @@ class ModelView:
         }
 
     def recommend(self, at: int, by: By) -> dict[str, Any]:
-        """The best columns for a row, among those without a known value."""
+        """The best columns for a row, among those without an observed value."""
         model, labels = self.model, self.labels["columns"]
         row = np.array([at])
         left_out = (
@@ -174,7 +174,7 @@ class ModelView:
         return low, high
 
     def _values(self, side: Side, at: int) -> tuple[np.ndarray, np.ndarray]:
-        """All values of a row (or column), and which of them are known."""
+        """All values of a row (or column), and which of them are observed."""
         n = len(self.labels[self._other(side)].texts)
         with Workers(1) as worker:
             values = self.model.posterior_.predict(*self._pairs(side, at, np.arange(n)), worker)

@@ -43,7 +43,7 @@ function startView() {
   const facts = [
     ["Rows", about.rows.toLocaleString("en")],
     ["Columns", about.columns.toLocaleString("en")],
-    ["Known values", about.entries === null ? "not in this file" : `${about.entries.toLocaleString("en")} (${percent(about.entries / (about.rows * about.columns))} of the cells)`],
+    ["Observed values", about.entries === null ? "not in this file" : `${about.entries.toLocaleString("en")} (${percent(about.entries / (about.rows * about.columns))} of the cells)`],
     ["Method", about.method],
   ];
   if (about.rank !== null) facts.push(["Factors", about.rank.toLocaleString("en")]);
@@ -53,7 +53,7 @@ function startView() {
   show(
     el("section", { class: "card" },
       el("h1", {}, nameOf(about.title)),
-      el("p", {}, "This model fills in the missing values of a table. Search a row or a column above to see its values, known and filled in, or start with one of these."),
+      el("p", {}, "This model fills in the missing values of a table. Search a row or a column above to see its values, observed and filled in, or start with one of these."),
       some,
       el("dl", { class: "facts" }, ...facts.flatMap(([what, text]) => [el("div", {}, el("dt", {}, what), el("dd", {}, text))])),
       ...notes()),
@@ -68,7 +68,7 @@ const percent = (share) => `${(100 * share).toPrecision(2).replace(/\.0$/, "")}%
 function notes() {
   const found = [];
   if (about.not_converged !== null) found.push(`This fit has ${about.not_converged} Its values and intervals are not reliable.`);
-  if (about.entries === null) found.push("The model was saved without the entries of the table, so all values are predictions. Save it with_data=True to see which are known.");
+  if (about.entries === null) found.push("The model was saved without the entries of the table, so all values are predictions. Save it with_data=True to see which are observed.");
   if (!about.intervals) found.push(`${about.method} has no intervals. GASR and BPMF have them.`);
   return found.map((text) => el("p", { class: "note" }, text));
 }
@@ -81,8 +81,8 @@ function lineView(side, at) {
     title.replaceChildren(nameOf(line.name));
     document.title = `${line.name} · ${about.title}`;
     under.textContent = line.known === null ? `${ONE[side]} · ${counted(line.n, "value")}`
-      : `${ONE[side]} · ${counted(line.known, "value")} known, ${(line.n - line.known).toLocaleString("en")} filled in`;
-    if (line.cells.length === 0) return [el("p", { class: "quiet" }, state.shown === "known" ? "No value is known." : "No value is missing.")];
+      : `${ONE[side]} · ${counted(line.known, "value")} observed, ${(line.n - line.known).toLocaleString("en")} filled in`;
+    if (line.cells.length === 0) return [el("p", { class: "quiet" }, state.shown === "known" ? "No value is observed." : "No value is missing.")];
     return [
       cellTable(line.cells, line.axis, {
         caption: `Values of ${line.name}`, head: ONE[OTHER[side]][0].toUpperCase() + ONE[OTHER[side]].slice(1),
@@ -95,10 +95,10 @@ function lineView(side, at) {
   const change = (name) => (value) => { state[name] = value; state.start = 0; reload(); };
   const controls = el("div", { class: "controls" },
     choices("Order", [["high", "Highest first"], ["low", "Lowest first"]], "high", change("order")),
-    about.entries === null ? null : choices("Which", [["all", "All"], ["known", "Known"], ["filled", "Filled in"]], "all", change("shown")));
+    about.entries === null ? null : choices("Which", [["all", "All"], ["known", "Observed"], ["filled", "Filled in"]], "all", change("shown")));
   const level = Math.round(100 * about.level);
   const legend = el("p", { class: "legend" },
-    about.entries === null ? null : el("span", {}, el("span", { class: "dot known" }), " known value"),
+    about.entries === null ? null : el("span", {}, el("span", { class: "dot known" }), " observed value"),
     el("span", {}, el("span", { class: "dot" }), " filled-in value"),
     about.intervals ? el("span", {}, el("span", { class: "range" }), ` ${level}% interval for a new observation`) : null);
   const values = el("section", { class: "card", id: "values" }, el("h2", {}, "Values"), controls, legend, box);
@@ -125,7 +125,7 @@ function recommendCard(at) {
   let by = "mean";
   const [box, load] = later(() => request("recommend", { at, by }), (found) => found.cells.length
     ? [cellTable(found.cells, found.axis, { caption: "Recommendations", head: "Column", values: ORDERS[by][2], link: (cell) => address("columns", cell.at) })]
-    : [el("p", { class: "quiet" }, "All values are known: there is nothing to recommend.")]);
+    : [el("p", { class: "quiet" }, "All values are observed: there is nothing to recommend.")]);
   const choose = (value) => {
     by = value;
     note.textContent = ORDERS[by][1];

@@ -69,7 +69,7 @@ export function cellTable(cells, axis, { caption, head, link = null, values = "V
   const write = writer(axis);
   const lines = cells.map((cell) => {
     const name = link ? el("a", { href: link(cell) }, nameOf(cell.name)) : nameOf(cell.name);
-    const between = cell.known ? el("span", { class: "tag" }, "known")
+    const between = cell.known ? el("span", { class: "tag" }, "observed")
       : cell.low !== null ? el("span", { class: "between" }, `${write(cell.low)} to ${write(cell.high)}`) : null;
     const first = el("th", { scope: "row" }, name);
     if (cell.row !== undefined) first.prepend(el("span", { class: "of" }, nameOf(cell.row)));
