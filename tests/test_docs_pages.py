@@ -60,7 +60,7 @@ def _near(want, got):
         ("-0.0 to 0.7", "0.0 to 0.7", True),
     ],
 )
-def test_what_is_near(want, got, passes):
+def test_approximate_comparison_of_output(want, got, passes):
     assert Nearly().check_output(want, got, 0) == passes
 
 
@@ -121,7 +121,7 @@ def test_all_public_names_are_in_the_reference():
     assert not {name for name in fr.__all__ if not re.search(rf"\b(fillrank|fr)\.{name}\b", text)}
 
 
-def test_all_verbs_are_in_the_table_of_the_first_page():
+def test_all_commands_are_in_the_table_of_the_start_page():
     text = (DOCS / "start.md").read_text("utf-8")
     verbs = {command.name or command.callback.__name__ for command in app.registered_commands}
     assert verbs == set(re.findall(r"^\|.*?\| `fillrank (\w+)", text, re.M))

@@ -80,7 +80,7 @@ def test_a_test_that_waits_fails_and_the_next_runs(tmp_path):
         "test_report(hanging): pass",
     ],
 )
-def test_what_no_signal_ends_is_ended_with_its_process(tmp_path, stuck):
+def test_tests_that_ignore_signals_end_with_their_process(tmp_path, stuck):
     ran = outcome(tmp_path, f"def {stuck}", grace=1.0)
     assert ran.returncode == 1
     assert "in deaf" in ran.stderr  # where it was
@@ -108,7 +108,7 @@ def waits_for_ever(code):
                 yield node.lineno
 
 
-def test_nothing_waits_for_ever():
+def test_all_waits_have_a_limit():
     files = [path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     found = [
         f"{path.relative_to(ROOT)}:{line}"
@@ -130,5 +130,5 @@ def test_nothing_waits_for_ever():
         ("with socket.create_connection(place) as s: pass", [1]),
     ],
 )
-def test_waits_are_found(code, lines):
+def test_waits_without_a_limit_are_found(code, lines):
     assert list(waits_for_ever(code)) == lines

@@ -45,7 +45,7 @@ def arguments(folder, parts, variant, iterations):
     ]
 
 
-def test_the_problem_comes_back(tmp_path, parts):
+def test_problems_are_read_as_written(tmp_path, parts):
     problem = read_problem(arguments(tmp_path, parts, "GASR", 15))
     for got, want in zip((problem.train, problem.test), parts, strict=True):
         np.testing.assert_array_equal(got, want)
@@ -53,7 +53,7 @@ def test_the_problem_comes_back(tmp_path, parts):
 
 
 @pytest.mark.parametrize("method", ["GASR", "BPMF"])
-def test_the_runner_of_fillrank(method, tmp_path, parts):
+def test_fillrank_runner_records_a_curve(method, tmp_path, parts):
     run_fillrank.main(arguments(tmp_path, parts, method, 25))
     result = json.loads((tmp_path / "result.json").read_text("utf-8"))
     curve = result["curve"]
@@ -69,7 +69,7 @@ def test_the_runner_of_fillrank(method, tmp_path, parts):
 
 
 @pytest.mark.parametrize("method", ["GASR", "BPMF"])
-def test_its_curve_is_that_of_the_public_fit(method, tmp_path, parts):
+def test_fillrank_curve_equals_that_of_the_public_fit(method, tmp_path, parts):
     iterations = 14
     run_fillrank.main(arguments(tmp_path, parts, method, iterations))
     curve = json.loads((tmp_path / "result.json").read_text("utf-8"))["curve"]
@@ -87,7 +87,7 @@ def test_its_curve_is_that_of_the_public_fit(method, tmp_path, parts):
         assert point["test_rmse"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-9)
 
 
-def test_a_curve_averages_and_keeps_to_the_scale():
+def test_curves_average_draws_and_clip_to_the_scale():
     curve = Curve(Entries(np.arange(2), np.arange(2), np.array([5.0, 2.0])))
     curve.average(1, 0.5, np.array([9.0, 2.0]))
     curve.average(2, 0.7, np.array([-3.0, 2.0]))
@@ -95,7 +95,7 @@ def test_a_curve_averages_and_keeps_to_the_scale():
     assert [point["test_rmse"] for point in curve.points] == pytest.approx([0.0, np.sqrt(2.0)])
 
 
-def test_fits_of_different_lengths(parts):
+def test_curves_of_programs_without_intermediate_results(parts):
     problem = Problem(*parts, SHAPE, 3, 1, 12, 0, "", None)
     asked = []
     curve, work = fit_again_and_again(
@@ -118,7 +118,7 @@ def test_a_paused_clock_stands_still(monkeypatch):
     assert clock.seconds == 3.0
 
 
-def test_memory_counts_what_is_added_at_the_peak():
+def test_memory_is_the_increase_at_the_peak():
     memory = Memory()
     if memory.added() is None:
         pytest.skip("needs /proc")

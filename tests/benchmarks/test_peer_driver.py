@@ -36,7 +36,7 @@ def asked(tmp_path, monkeypatch):
     return run.Asked(rank=30, threads=2, folder=tmp_path)
 
 
-def test_methods_take_turns_and_failures_are_told(asked, capfd):
+def test_methods_alternate_and_failures_are_reported(asked, capfd):
     rounds, missing = run.run_all(asked, asked.folder, repeats=2)
     assert rounds == [{"GASR": {"seed": seed}, "good, too": {"seed": seed}} for seed in (0, 1)]
     assert missing == {"absent": "is not there", "bad": run.DID_NOT_RUN}
@@ -49,20 +49,20 @@ def test_methods_take_turns_and_failures_are_told(asked, capfd):
     ]
 
 
-def test_an_old_result_is_not_taken_for_a_new_one(asked):
+def test_old_results_are_deleted_before_a_run(asked):
     (asked.folder / "bad-0.json").write_text("{}", encoding="utf-8")
     assert run.run_once("bad", sys.executable, asked, seed=0) is None
     assert not (asked.folder / "bad-0.json").exists()
 
 
-def test_a_method_that_does_not_end_is_ended(asked, monkeypatch):
+def test_methods_are_killed_after_the_time_limit(asked, monkeypatch):
     monkeypatch.setattr(run, "LIMIT", 0.5)
     (asked.folder / "bad.py").write_text("import time; time.sleep(1000)", encoding="utf-8")
     assert run.run_once("bad", sys.executable, asked, seed=0) is None
     assert "timed out after" in (asked.folder / "bad-0.log").read_text("utf-8")
 
 
-def test_without_ours_there_is_nothing_to_compare(asked):
+def test_an_error_is_raised_if_gasr_fails(asked):
     (asked.folder / "good.py").write_text("raise SystemExit(3)", encoding="utf-8")
     with pytest.raises(SystemExit, match="nothing was written"):
         run.run_all(asked, asked.folder, repeats=1)

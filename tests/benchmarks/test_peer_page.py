@@ -79,7 +79,7 @@ def test_the_table_has_a_line_for_every_method(rounds):
     assert columns == {10}
 
 
-def test_asked_and_reached(rounds):
+def test_targets_and_measured_ratios(rounds):
     text = page.measured(rounds, MISSING, SETTING)
     assert "| myFM: one sweep, over one of GASR | at least 40x | 40.0x (25.0 to 50.0) |" in text
     rounds = [{name: each[name] for name in (OURS, SAMPLED, ADAPTIVE)} for each in rounds]
@@ -93,7 +93,7 @@ def test_one_round_has_no_spread(rounds):
     assert "all methods once." in text
 
 
-def test_what_is_written_by_hand_stays():
+def test_replacing_the_measured_part_keeps_other_text():
     old = f"# Title\n\n{page.BEGIN}\nold\n{page.END}\n\n## By hand\n"
     new = page.replace_measured(old, "new")
     assert new == f"# Title\n\n{page.BEGIN}\n\nnew\n\n{page.END}\n\n## By hand\n"
@@ -101,7 +101,7 @@ def test_what_is_written_by_hand_stays():
 
 
 @pytest.mark.parametrize("mark", [page.BEGIN, page.END])
-def test_a_lost_mark_is_an_error(mark):
+def test_a_missing_marker_is_an_error(mark):
     text = f"{page.BEGIN}{page.END}".replace(mark, "")
     with pytest.raises(ValueError, match="put them back"):
         page.replace_measured(text, "new")

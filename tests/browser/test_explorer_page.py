@@ -123,7 +123,7 @@ def page(browser, survey_server):
     assert page.complaints() == []
 
 
-def test_the_token_leaves_the_address(page):
+def test_the_token_is_removed_from_the_address(page):
     assert page.server.token not in page.browser.current_url
     page.browser.refresh()
     page.wait_for(".facts")
@@ -133,7 +133,7 @@ def test_the_token_leaves_the_address(page):
     assert page.browser.execute_script("return document.cookie") == ""
 
 
-def test_the_beginning_says_what_the_model_is(page):
+def test_start_view_describes_the_model(page):
     text = page.one("main").text
     for words in ("survey", "80", "16", "GASR"):
         assert words in text
@@ -158,7 +158,7 @@ def test_search_and_keyboard(page):
     assert not page.one("#matches").is_displayed()
 
 
-def test_columns_are_searched_likewise(page):
+def test_columns_can_be_searched(page):
     page.one("#find-columns").click()
     page.search("te")
     page.until(lambda: page.options()[:1] == ["tea"], "tea")
@@ -168,7 +168,7 @@ def test_columns_are_searched_likewise(page):
     assert not page.all("#recommendations")
 
 
-def test_a_row_its_values_and_the_way_to_a_column_and_back(page):
+def test_row_view_links_to_columns_and_back(page):
     page.go("#/rows/6")
     page.wait_for_text("main h1", "person 7")
     cells = {line.find_element("css selector", "th").text: line.text for line in page.values()}
@@ -230,7 +230,7 @@ def test_recommendations(page):
     )
 
 
-def test_similar_rows_lead_to_each_other(page):
+def test_similar_rows_are_links(page):
     page.go("#/rows/6")
     first = page.wait_for("#nearest li a")
     name = first.text
@@ -238,7 +238,7 @@ def test_similar_rows_lead_to_each_other(page):
     page.wait_for_text("main h1", name)
 
 
-def test_an_address_that_is_none_leads_to_the_beginning(page):
+def test_invalid_addresses_show_the_start_view(page):
     for address in ("#/rows/99999", "#/rows/x", "#/__proto__/0", "#/constructor/1"):
         page.go(address)
         page.wait_for(".facts")
@@ -293,7 +293,7 @@ def test_wrong_files_get_a_clear_message(browser, survey_server, name, content, 
     page.wait_for_text("#result", "3 missing values filled in")
 
 
-def test_a_file_that_is_too_large_is_not_even_sent(page):
+def test_files_that_are_too_large_are_not_sent(page):
     page.go("#/fill")
     page.wait_for("#file")
     page.browser.execute_script(
@@ -335,7 +335,7 @@ def test_hostile_names_are_text(browser, hostile_server):
     assert page.complaints() == []
 
 
-def test_markup_could_not_even_be_made(page):
+def test_trusted_types_block_inner_html(page):
     refused = page.browser.execute_script(
         "const main = document.getElementById('main');"
         "try { main.innerHTML = '<b>x</b>'; return false; } catch { return true; }"
@@ -371,7 +371,7 @@ def test_the_page_of_a_large_model_stays_small(browser, large_server):
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
-def test_nothing_is_wider_than_a_phone(browser, hostile_server, width):
+def test_pages_fit_the_width_of_a_phone(browser, hostile_server, width):
     page = Page(browser, hostile_server)
     as_screen(browser, width, 844)
 
@@ -394,7 +394,7 @@ def test_nothing_is_wider_than_a_phone(browser, hostile_server, width):
     assert len(browser.get_screenshot_as_png()) > 5000
 
 
-def test_when_the_explorer_has_ended_the_page_says_so(browser):
+def test_the_page_reports_that_the_server_has_ended(browser):
     with served(survey()) as server:
         page = Page(browser, server)
     page.go("#/rows/3")

@@ -36,14 +36,14 @@ def read(tmp_path, content, name="t.csv", **options):
         (("Frühling\n" + TABLE).encode("utf-16"), {"encoding": "utf-16", "skip": 1}),
     ],
 )
-def test_the_same_table_in_many_dresses(tmp_path, content, options):
+def test_one_table_in_many_formats(tmp_path, content, options):
     data = read(tmp_path, content, **options)
     assert data.values.tolist() == CELLS
     assert data.row_labels.tolist() == ["Änne Müller", "Bo", "Саша 名"]
     assert data.column_labels.tolist() == ["one", "two", "three"]
 
 
-def test_latin_1_zipped_and_without_an_ending(tmp_path):
+def test_gzipped_latin_1_file_without_an_ending(tmp_path):
     content = TABLE.replace("Саша 名", "Zoë").encode("latin-1")
     assert read(tmp_path, content, encoding="latin-1").row_labels[2] == "Zoë"
     zipped = read(tmp_path, gzip.compress(content), "t.csv.gz", encoding="latin-1")
@@ -76,9 +76,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("content", "words"), BAD.values(), ids=BAD)
-def test_what_cannot_be_read_is_refused_with_the_option_that_helps(
-    complete, tmp_path, content, words
-):
+def test_unreadable_tables_are_rejected_with_the_option_to_use(complete, tmp_path, content, words):
     (tmp_path / "t.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     assert_refused(complete("t.csv"), *words)
 
@@ -99,7 +97,7 @@ def test_options_that_do_not_fit_the_file(complete, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["cut.mtx", "cut.mtx.gz"])
-def test_lines_can_be_skipped_in_text_tables_alone(complete, tmp_path, name):
+def test_lines_can_be_skipped_only_in_text_tables(complete, tmp_path, name):
     content = b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2"
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     ran = complete(name)
@@ -107,7 +105,7 @@ def test_lines_can_be_skipped_in_text_tables_alone(complete, tmp_path, name):
     assert "--skip" not in ran.err
 
 
-def test_a_column_of_numbers_that_may_be_names_is_pointed_out(complete, tmp_path):
+def test_a_numeric_column_that_may_be_labels_gives_a_note(complete, tmp_path):
     lines = [f"{1000 + i},{i % 5},{'' if i % 7 == 0 else i % 3}" for i in range(30)]
     (tmp_path / "t.csv").write_text("patient,a,b\n" + "\n".join(lines))
     ran = complete("t.csv")
@@ -162,7 +160,7 @@ def test_other_wide_tables_are_not_taken_for_long_ones(complete, tmp_path, text)
     ],
     ids=["one column", "two columns", "all the same", "an empty column", "a constant column"],
 )
-def test_poor_tables_are_filled_all_the_same(complete, tmp_path, text):
+def test_degenerate_tables_are_filled(complete, tmp_path, text):
     (tmp_path / "t.csv").write_text(text)
     ran = complete("t.csv")
     assert ran.code == 0, ran.err
@@ -170,7 +168,7 @@ def test_poor_tables_are_filled_all_the_same(complete, tmp_path, text):
     assert filled.density == 1
 
 
-def test_long_names_are_cut_in_what_is_said(complete, tmp_path):
+def test_long_labels_are_shortened_in_messages(complete, tmp_path):
     lines = "".join(f"{'x' * 300}{i},{i % 4},{i % 3 or ''}\n" for i in range(30))
     (tmp_path / "t.csv").write_text("name,a,b\n" + lines)
     ran = complete("t.csv")

@@ -29,7 +29,7 @@ def measured(monkeypatch):
     return measure
 
 
-def test_methods_are_ranked_and_those_that_cannot_are_listed_with_the_reason(
+def test_methods_are_ranked_and_excluded_ones_listed_with_the_reason(
     fillrank, write_wide, tmp_path
 ):
     ran = fillrank("compare", write_wide(), *FAST, "--splits", "2", "-o", "figures.csv")
@@ -45,7 +45,7 @@ def test_methods_are_ranked_and_those_that_cannot_are_listed_with_the_reason(
     assert "ratings" in lines[2][-1]
 
 
-def test_all_methods_meet_the_same_hidden_entries(fillrank, write_wide, measured):
+def test_all_methods_have_the_same_held_out_entries(fillrank, write_wide, measured):
     ran = fillrank(
         "compare", write_wide(), "--methods", "gasr, bpmf,GASR", "--splits", "2", "--json"
     )
@@ -69,7 +69,7 @@ def test_a_failing_method_does_not_end_the_others(fillrank, write_wide, measured
     assert json.loads(ran.raw)["ranking"] == []
 
 
-def test_ctrl_c_shows_what_there_is(fillrank, write_wide, measured, tmp_path):
+def test_ctrl_c_shows_the_results_so_far(fillrank, write_wide, measured, tmp_path):
     measured.errors["SoftImpute"] = KeyboardInterrupt()
     table = write_wide()
     ran = fillrank("compare", table, *FAST, "-o", "some.json")
@@ -103,7 +103,7 @@ def test_methods_are_ranked_by_the_splits_that_all_have(
     assert [each["method"] for each in json.loads(ran.raw)["ranking"]] == ["BPMF", "GASR"]
 
 
-def test_what_cannot_be_compared(fillrank, write_wide):
+def test_invalid_options_are_rejected(fillrank, write_wide):
     table = write_wide()
     for methods in ("GASR,SVD", ","):
         ran = fillrank("compare", table, "--methods", methods)

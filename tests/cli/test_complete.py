@@ -22,7 +22,7 @@ def names_in(folder):
 @pytest.mark.parametrize(
     ("name", "delimiter"), [("table.csv", ","), ("table.csv", ";"), ("table.tsv", "\t")]
 )
-def test_wide_table_is_filled_and_what_was_there_is_unchanged(
+def test_wide_table_is_filled_and_observed_values_are_unchanged(
     complete, write_wide, matrix, tmp_path, name, delimiter
 ):
     ran = complete(write_wide(name, delimiter))
@@ -124,7 +124,7 @@ def test_a_matrix_without_names_is_numbered(complete, matrix, tmp_path):
     assert first[:2] == ["0", "0.30000000000000004"]
 
 
-def test_what_was_read_goes_to_stderr_and_what_was_found_to_stdout(complete, write_wide, matrix):
+def test_input_summary_goes_to_stderr_and_results_to_stdout(complete, write_wide, matrix):
     ran = complete(write_wide())
     n = np.sum(~np.isnan(matrix))
     assert f"14 rows x 8 columns, {n} entries ({100 * n / 112:.3g}% of the cells)" in ran.err
@@ -135,7 +135,7 @@ def test_what_was_read_goes_to_stderr_and_what_was_found_to_stdout(complete, wri
     assert "table-filled/filled.csv" in ran.out
 
 
-def test_a_small_table_is_warned_of_also_when_quiet(complete, tmp_path):
+def test_small_tables_give_a_warning_even_with_quiet(complete, tmp_path):
     (tmp_path / "small.csv").write_text("name,a,b\nx,1,\ny,,2\n")
     ran = complete("small.csv", "-q")
     assert ran.code == 0, ran.err
@@ -176,9 +176,7 @@ def test_the_same_seed_gives_the_same_files(complete, write_wide, tmp_path):
 
 
 @pytest.mark.parametrize("n_entries", [20, 70])
-def test_the_error_is_measured_only_where_there_are_entries_enough(
-    complete, matrix, tmp_path, n_entries
-):
+def test_the_error_is_measured_only_with_enough_entries(complete, matrix, tmp_path, n_entries):
     flat = matrix.ravel()
     flat[np.flatnonzero(~np.isnan(flat))[n_entries:]] = np.nan
     np.save(tmp_path / "table.npy", matrix)
@@ -195,7 +193,7 @@ def test_no_hold_out_no_error(complete, write_wide, tmp_path):
     assert read_json(tmp_path / "table-filled" / "summary.json")["hidden_entries"] is None
 
 
-def test_quiet_prints_the_list_of_files_alone(complete, write_wide):
+def test_quiet_prints_only_the_list_of_files(complete, write_wide):
     ran = complete(write_wide(), "--quiet", "-o", "here")
     assert ran.err == ""
     assert ran.out.split() == [f"here/{name}" for name in output.RESULTS]
@@ -206,7 +204,7 @@ def test_intervals_can_be_left_out(complete, write_wide, tmp_path):
     assert names_in(tmp_path / "table-filled") == RESULTS - {"intervals.csv"}
 
 
-def test_too_many_intervals_are_left_out_unless_asked_for(
+def test_too_many_intervals_are_left_out_unless_requested(
     complete, write_wide, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(complete_verb, "MOST_INTERVALS", 5)
@@ -217,7 +215,7 @@ def test_too_many_intervals_are_left_out_unless_asked_for(
     assert (tmp_path / "all" / "intervals.csv").exists()
 
 
-def test_ratings_stay_whole_and_predictions_on_the_scale(complete, tmp_path):
+def test_observed_ratings_are_unchanged_and_predictions_clipped(complete, tmp_path):
     rng = np.random.default_rng(0)
     stars = np.clip(np.rint(3 + rng.normal(size=(20, 1)) + rng.normal(size=(20, 15))), 1, 5)
     stars[rng.random(stars.shape) < 0.3] = np.nan
@@ -232,7 +230,7 @@ def test_ratings_stay_whole_and_predictions_on_the_scale(complete, tmp_path):
     assert filled.max() <= 5
 
 
-def test_digits_tell_values_apart_that_differ_by_little(complete, matrix, tmp_path):
+def test_close_values_are_written_with_enough_digits(complete, matrix, tmp_path):
     np.save(tmp_path / "table.npy", matrix + 1e9)
     complete(tmp_path / "table.npy")
     lines = read_csv(tmp_path / "table-filled" / "intervals.csv")[1:]

@@ -42,7 +42,7 @@ BAD_TABLES = {
 
 
 @pytest.mark.parametrize(("text", "words"), BAD_TABLES.values(), ids=BAD_TABLES)
-def test_bad_tables_are_refused_with_cause_and_cure(complete, tmp_path, text, words):
+def test_invalid_tables_are_rejected_with_cause_and_advice(complete, tmp_path, text, words):
     (tmp_path / "t.csv").write_text(text)
     assert_refused(complete("t.csv"), *words)
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
@@ -60,12 +60,12 @@ def test_folder_and_unknown_ending(complete, tmp_path):
     assert_refused(complete("t.xlsx"), "kind of the file is unknown", ".csv")
 
 
-def test_unknown_field_lists_those_that_are(complete, write_long):
+def test_unknown_field_lists_the_known_ones(complete, write_long):
     ran = complete(write_long(), "--row", "user", "--column", "film", "--value", "rating")
     assert_refused(ran, "no column 'film'", "'user', 'item', 'rating'")
 
 
-def test_duplicates_can_be_settled(complete, tmp_path):
+def test_duplicates_can_be_resolved_by_an_option(complete, tmp_path):
     table = long(tmp_path, ("a", "x", 1), ("a", "x", 3), ("b", "y", 2), ("b", "x", 2))
     assert complete(table, "--duplicates", "mean").code == 0
 
@@ -98,7 +98,7 @@ def test_a_file_where_the_folder_should_be(complete, write_wide, tmp_path, place
     assert obstacle.read_text() == "precious"
 
 
-def test_existing_results_are_kept_unless_forced(complete, write_wide, tmp_path):
+def test_existing_results_are_replaced_only_with_force(complete, write_wide, tmp_path):
     table, folder = write_wide(), tmp_path / "table-filled"
     complete(table)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -112,7 +112,7 @@ def test_existing_results_are_kept_unless_forced(complete, write_wide, tmp_path)
     assert (folder / "filled.csv").read_bytes() != before["filled.csv"]
 
 
-def test_a_folder_with_other_files_will_do(complete, write_wide, tmp_path):
+def test_a_folder_with_other_files_can_be_used(complete, write_wide, tmp_path):
     assert complete(write_wide(), "-o", ".").code == 0
     assert (tmp_path / "filled.csv").exists()
     assert (tmp_path / "table.csv").exists()
@@ -125,9 +125,7 @@ def test_the_table_itself_is_never_replaced(complete, write_wide, tmp_path):
     assert table.read_bytes() == before
 
 
-def test_a_full_disk_leaves_old_results_whole_and_nothing_else(
-    complete, write_wide, tmp_path, monkeypatch
-):
+def test_a_full_disk_leaves_only_the_old_results(complete, write_wide, tmp_path, monkeypatch):
     table, folder = write_wide(), tmp_path / "table-filled"
     complete(table)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -144,9 +142,7 @@ def test_a_full_disk_leaves_old_results_whole_and_nothing_else(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_disk_without_room_is_noticed_before_the_work(
-    complete, write_wide, tmp_path, monkeypatch
-):
+def test_a_full_disk_is_noticed_before_the_fit(complete, write_wide, tmp_path, monkeypatch):
     usage = output.shutil.disk_usage(tmp_path)._replace(free=100)
     monkeypatch.setattr(output.shutil, "disk_usage", lambda folder: usage)
     ran = complete(write_wide())
@@ -156,7 +152,7 @@ def test_a_disk_without_room_is_noticed_before_the_work(
 
 
 @pytest.mark.parametrize("sweep", [1, 15])
-def test_ctrl_c_ends_with_130_and_leaves_nothing(
+def test_ctrl_c_ends_with_130_and_leaves_no_files(
     complete, write_wide, tmp_path, monkeypatch, sweep
 ):
     def interrupt(recorder, step):
@@ -199,7 +195,7 @@ def test_nothing_has_its_final_name_before_the_end(tmp_path):
     assert (folder / "a").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-def test_huge_values_are_refused_in_words(complete, matrix, tmp_path):
+def test_huge_values_are_rejected_with_a_message(complete, matrix, tmp_path):
     np.save(tmp_path / "t.npy", 1e200 * matrix)
     assert_refused(complete("t.npy"), "at most 1e+152", "Change their unit")
     assert not (tmp_path / "t-filled").exists()

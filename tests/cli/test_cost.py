@@ -21,21 +21,21 @@ def big(n_entries, n_rows, n_columns):
     return Counted
 
 
-def test_the_figures_of_movielens(data):
+def test_estimated_times_of_movielens(data):
     """What was measured on two processors: 28 s, 500 sweeps; within a factor of two."""
     cost = models.estimate_cost(Settings(), big(800_000, 6040, 3706), n_threads=2)
     assert 14 < cost.seconds < 56
     assert 0.5e9 < cost.n_bytes < 2e9
 
 
-def test_five_million_lines():
+def test_estimated_cost_of_five_million_entries():
     """What was measured: 1.86 GB with 60 sweeps."""
     cost = models.estimate_cost(Settings(sweeps=60), big(5_000_000, 96_276, 20_000), n_threads=2)
     assert cost.n_bytes == pytest.approx(1.86e9, rel=0.5)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_more_of_anything_takes_longer_and_more_threads_less(data, method):
+def test_cost_increases_with_size_and_decreases_with_threads(data, method):
     few = models.estimate_cost(Settings(method, max_rank=5), data, 1)
     assert models.estimate_cost(Settings(method, max_rank=10), data, 1).seconds > few.seconds
     assert models.estimate_cost(Settings(method, max_rank=5), data, 2).seconds < few.seconds

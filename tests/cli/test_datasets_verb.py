@@ -47,7 +47,7 @@ def test_to_standard_output(fillrank, published):
     assert ran.raw == "user,movie,rating\n196,242,3\n186,302,4\n"
 
 
-def test_what_is_not_there(fillrank, published, tmp_path):
+def test_unknown_data_sets_and_missing_files(fillrank, published, tmp_path):
     assert_refused(fillrank("datasets", "netflix"), "unknown data set 'netflix'", "ml-1m")
     assert_refused(fillrank("datasets", "ml-1m", "--from", tmp_path), "no ratings.dat")
     assert_refused(
@@ -55,7 +55,7 @@ def test_what_is_not_there(fillrank, published, tmp_path):
     )
 
 
-def test_without_a_network_the_way_by_hand_is_named(fillrank, tmp_path, monkeypatch):
+def test_without_a_network_the_message_explains_manual_download(fillrank, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     dead = DATASETS["ml-1m"]._replace(url="http://127.0.0.1:9/ml-1m.zip")
     monkeypatch.setitem(DATASETS, "ml-1m", dead)

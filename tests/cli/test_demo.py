@@ -12,7 +12,7 @@ def weather():
     return demo.generate_weather()
 
 
-def test_the_demo_finds_what_is_known_to_be_there(fillrank, tmp_path, weather):
+def test_the_demo_recovers_the_known_truth(fillrank, tmp_path, weather):
     ran = fillrank("demo")
     assert ran.code == 0, ran.err
     folder = tmp_path / "demo-output"
@@ -34,7 +34,7 @@ def test_the_demo_finds_what_is_known_to_be_there(fillrank, tmp_path, weather):
     assert np.sqrt(np.mean((filled - weather.truth)[lost] ** 2)) == pytest.approx(error, abs=1e-3)
 
 
-def test_the_demo_may_run_again_but_not_over_files_of_others(fillrank, tmp_path, monkeypatch):
+def test_the_demo_replaces_only_its_own_files(fillrank, tmp_path, monkeypatch):
     jobs = []
     monkeypatch.setattr(demo, "run", lambda job, more: jobs.append(job))
     for _ in range(2):
@@ -52,7 +52,7 @@ def test_the_demo_may_run_again_but_not_over_files_of_others(fillrank, tmp_path,
     assert (tmp_path / "out" / "table.csv").read_text() == "mine,x\n1,2\n"
 
 
-def test_the_example_is_as_the_demo_says(weather):
+def test_the_generated_table_matches_its_description(weather):
     assert weather.truth.shape == (demo.STATIONS, demo.DAYS)
     centred = weather.truth - weather.truth.mean(axis=0)
     centred -= centred.mean(axis=1, keepdims=True)

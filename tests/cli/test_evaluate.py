@@ -18,7 +18,7 @@ def test_errors_and_coverage_over_folds(fillrank, write_wide):
     assert "3 of 3: Fitting without" in ran.err
 
 
-def test_every_entry_is_hidden_once(fillrank, write_wide, monkeypatch):
+def test_every_entry_is_held_out_once(fillrank, write_wide, monkeypatch):
     from fillrank.cli import evaluate
 
     hidden, right = [], evaluate.score_split
@@ -58,7 +58,7 @@ def test_a_method_without_intervals(fillrank, write_wide):
     assert ran.err == ""
 
 
-def test_what_cannot_be_evaluated(fillrank, write_wide, tmp_path):
+def test_invalid_options_are_rejected(fillrank, write_wide, tmp_path):
     table = write_wide()
     (tmp_path / "few.csv").write_text(",x,y\na,1,\nb,,2\n")
     assert_refused(fillrank("evaluate", table, "--folds", "3", "--hold-out", "0.1"), "not both")

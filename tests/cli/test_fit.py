@@ -12,7 +12,9 @@ _FEW_ITERATIONS = (fr.SoftImpute.__init__.__kwdefaults__ or {}) | {
 }
 
 
-def test_the_model_is_kept_with_its_table_under_the_tables_name(fillrank, write_wide, tmp_path):
+def test_the_model_file_is_named_after_the_table_and_has_its_entries(
+    fillrank, write_wide, tmp_path
+):
     ran = fillrank("fit", write_wide(), *QUICK)
     assert ran.code == 0, ran.err
     assert ran.out.endswith("table.fillrank")
@@ -61,17 +63,17 @@ def test_an_optimiser_that_has_not_converged_says_so(fillrank, write_wide, monke
         assert "the limit of 1 iteration was reached" in ran.err
 
 
-def test_quiet_prints_the_file_alone(fillrank, write_wide):
+def test_quiet_prints_only_the_file(fillrank, write_wide):
     ran = fillrank("fit", write_wide(), *QUICK, "-q")
     assert (ran.out, ran.err) == ("table.fillrank", "")
 
 
-def test_a_table_without_gaps_can_be_fitted(fillrank, tmp_path):
+def test_a_complete_table_can_be_fitted(fillrank, tmp_path):
     np.save(tmp_path / "full.npy", np.random.default_rng(0).normal(size=(9, 6)))
     assert fillrank("fit", "full.npy", *QUICK).code == 0
 
 
-def test_what_cannot_be_is_refused_before_the_table_is_read(fillrank, write_wide, tmp_path):
+def test_invalid_options_are_rejected_before_the_table_is_read(fillrank, write_wide, tmp_path):
     table = write_wide()
     (tmp_path / "there.fillrank").write_text("precious")
     refusals = {
@@ -99,7 +101,7 @@ def test_what_cannot_be_is_refused_before_the_table_is_read(fillrank, write_wide
     assert fillrank("fit", table, "-o", "there.fillrank", *QUICK, "--force").code == 0
 
 
-def test_unknown_methods_are_refused_with_those_there_are(fillrank, write_wide):
+def test_unknown_methods_are_rejected_with_a_list_of_methods(fillrank, write_wide):
     ran = fillrank("fit", write_wide(), "--method", "SVD")
     assert ran.code == 2
     for name in ("'SVD'", "GASR", "RelaxedSpectral"):
@@ -111,7 +113,7 @@ def test_levels_are_needed_by_methods_for_ratings(fillrank, write_wide, tmp_path
     assert not (tmp_path / "table.fillrank").exists()
 
 
-def test_an_interrupted_run_is_taken_up_from_its_checkpoint(
+def test_an_interrupted_run_is_resumed_from_its_checkpoint(
     fillrank, write_wide, tmp_path, monkeypatch
 ):
     """The same bits as without an interruption."""
@@ -230,7 +232,7 @@ def test_a_run_can_be_made_longer(fillrank, write_wide, tmp_path):
     assert_refused(ran, "--sweeps must be above 10, the burn-in of the run in", "got 9 instead")
 
 
-def test_a_run_without_a_checkpoint_is_told_of_even_if_quiet(
+def test_a_checkpoint_that_fails_is_reported_even_if_quiet(
     fillrank, write_wide, tmp_path, monkeypatch
 ):
     from fillrank.errors import OutputError
@@ -245,7 +247,7 @@ def test_a_run_without_a_checkpoint_is_told_of_even_if_quiet(
     assert ran.err.strip() == "Note: The run continues without a checkpoint: the disk is full."
 
 
-def test_a_damaged_checkpoint_is_told_of_even_if_quiet(fillrank, write_wide, tmp_path):
+def test_a_damaged_checkpoint_is_reported_even_if_quiet(fillrank, write_wide, tmp_path):
     command = ("fit", write_wide(), *QUICK, "-q", "--checkpoint", "run", "--force")
     fillrank(*command)
     max(tmp_path.glob("run/run-*")).write_bytes(b"")
@@ -254,7 +256,7 @@ def test_a_damaged_checkpoint_is_told_of_even_if_quiet(fillrank, write_wide, tmp
     assert "The newest checkpoint in run cannot be used: " in ran.err
 
 
-def test_warnings_are_notes_in_words(fillrank, tmp_path):
+def test_warnings_are_shown_as_notes(fillrank, tmp_path):
     rng = np.random.default_rng(0)
     table = rng.normal(size=(20, 4)) * [1, 1, 1, 5000]
     np.save(tmp_path / "units.npy", table)

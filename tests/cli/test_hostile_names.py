@@ -11,7 +11,7 @@ ROWS = [
 COLUMNS = ["=A1", '"', "a,b", "new\nline", "[bold]", "<b>", "@x", "plain"]
 
 
-def test_names_of_a_wide_table_come_back(complete, write_wide, tmp_path):
+def test_labels_of_a_wide_table_are_unchanged(complete, write_wide, tmp_path):
     ran = complete(write_wide(rows=ROWS, columns=COLUMNS))
     assert ran.code == 0, ran.err
     header, *lines = read_csv(tmp_path / "table-filled" / "filled.csv")
@@ -24,7 +24,7 @@ def test_names_of_a_wide_table_come_back(complete, write_wide, tmp_path):
     assert (list(again.row_labels), list(again.column_labels)) == (ROWS, COLUMNS)
 
 
-def test_names_of_a_long_table_come_back(complete, matrix, tmp_path):
+def test_labels_of_a_long_table_are_unchanged(complete, matrix, tmp_path):
     observed, missing = np.argwhere(~np.isnan(matrix)), np.argwhere(np.isnan(matrix))
     lines = [("user", "item", "rating")]
     lines += [(ROWS[i], COLUMNS[j], repr(float(matrix[i, j]))) for i, j in observed]

@@ -12,7 +12,7 @@ VERBS = [command.callback.__name__ for command in app.registered_commands]
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself_with_an_example(fillrank, verb):
+def test_help_of_every_command_has_an_example(fillrank, verb):
     ran = fillrank(verb, "--help")
     assert ran.code == 0
     assert re.search(r"Examples?:", ran.out)
@@ -40,7 +40,7 @@ def test_help_has_all_verbs_and_the_exit_codes(fillrank):
         ("été ☃ 名\u00ad", "été ☃ 名\\xad"),
     ],
 )
-def test_text_of_users_is_shown_and_not_obeyed(capsys, text, shown):
+def test_text_of_users_is_not_interpreted_as_markup(capsys, text, shown):
     messages.report(messages.escape(text))
     messages.show_results([(text, text)])
     messages.report_error(InputError(text))

@@ -67,7 +67,7 @@ def test_a_table_through_a_pipe(tmp_path, write_wide, matrix):
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
-def test_bad_input_from_a_pipe_is_named_so(tmp_path):
+def test_errors_in_piped_input_name_standard_input(tmp_path):
     ran = run(tmp_path, "evaluate", "-", stdin=b"user,item,rating\nAna,tea,lots\n")
     assert ran.returncode == 2
     assert b"standard input, line 2" in ran.stderr
@@ -75,7 +75,7 @@ def test_bad_input_from_a_pipe_is_named_so(tmp_path):
     assert b"Traceback" not in ran.stderr
 
 
-def test_fit_and_ask_in_other_processes(tmp_path, write_long):
+def test_fit_and_predict_in_separate_processes(tmp_path, write_long):
     ran = run(
         tmp_path, "fit", "-", "--format", "csv", *QUICK, "-q", stdin=write_long().read_bytes()
     )
@@ -88,7 +88,7 @@ def test_fit_and_ask_in_other_processes(tmp_path, write_long):
     assert value == pytest.approx(model.predict("u3", "i2")[0], rel=1e-5)
 
 
-def test_a_reader_that_leaves_is_no_cause_for_words(tmp_path):
+def test_a_closed_pipe_gives_no_error_message(tmp_path):
     data, _ = fr.synthetic(300, 200, rank=1, noise=0.1, missing=0.9, random_state=0)
     fr.SoftImpute(penalty=5.0, max_rank=1, progress=False).fit(data).save(
         tmp_path / "m.fillrank", with_data=True
@@ -102,7 +102,7 @@ def test_a_reader_that_leaves_is_no_cause_for_words(tmp_path):
     assert said == ""
 
 
-def test_ctrl_c_ends_a_fit_and_leaves_nothing(tmp_path, write_wide):
+def test_ctrl_c_ends_a_fit_and_leaves_no_files(tmp_path, write_wide):
     process = start(tmp_path, "fit", write_wide(), "--sweeps", "100000000")
     code, out, said = interrupt_at(process, "The fit will take")
     assert code == 130
@@ -112,7 +112,7 @@ def test_ctrl_c_ends_a_fit_and_leaves_nothing(tmp_path, write_wide):
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
-def test_ctrl_c_in_a_comparison_shows_what_there_is(tmp_path, write_wide):
+def test_ctrl_c_in_a_comparison_shows_the_results_so_far(tmp_path, write_wide):
     process = start(
         tmp_path, "compare", write_wide(), "--methods", "SoftImpute,GASR", "--splits", "1000"
     )

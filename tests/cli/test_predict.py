@@ -46,7 +46,7 @@ def test_pairs_from_standard_input_in_their_order(fillrank, model):
         "\n u3 , i2 \n\n",
     ],
 )
-def test_pairs_are_understood_however_they_come(fillrank, model, text):
+def test_pairs_are_read_in_many_formats(fillrank, model, text):
     _, answer = lines(fillrank("predict", "model.fillrank", "-", stdin=text))
     assert answer[:2] == ["u3", "i2"]
 
@@ -69,7 +69,7 @@ def numbered(fillrank, matrix, tmp_path):
     assert fillrank("fit", "t.csv", "-o", "numbered.fillrank", *QUICK).code == 0
 
 
-def test_names_that_the_model_knows_are_no_header(fillrank, numbered):
+def test_a_first_line_with_known_labels_is_not_a_header(fillrank, numbered):
     def asked(text):
         return [
             line[:2] for line in lines(fillrank("predict", "numbered.fillrank", stdin=text))[1:]
@@ -85,7 +85,7 @@ def test_names_that_the_model_knows_are_no_header(fillrank, numbered):
 @pytest.mark.parametrize(
     ("first", "unknown"), [("user 1,film 99", "film 99"), ("user 98,film 99", "user 98")]
 )
-def test_an_unknown_name_on_the_first_line_is_no_header_either(fillrank, numbered, first, unknown):
+def test_a_first_line_with_an_unknown_label_is_not_a_header(fillrank, numbered, first, unknown):
     ran = fillrank("predict", "numbered.fillrank", stdin=f"{first}\nuser 2,film 4\n")
     assert_refused(ran, "label is unknown", unknown)
 
@@ -129,7 +129,7 @@ def test_intervals_are_those_of_new_observations(fillrank, model):
     np.testing.assert_allclose([float(low), float(high)], np.ravel(expected), rtol=1e-5)
 
 
-def test_json_is_all_there_is_on_standard_output(fillrank, model):
+def test_json_is_the_only_standard_output(fillrank, model):
     ran = fillrank("predict", "model.fillrank", "--json", stdin="u3,i2\nu0,i1\n")
     first, second = json.loads(ran.raw)
     assert (first["user"], second["item"]) == ("u3", "i1")
@@ -189,7 +189,7 @@ def test_a_model_without_its_table_predicts_pairs_alone(fillrank, keep, write_lo
     assert_refused(fillrank("predict", "model.fillrank", "--missing"), "--with-data")
 
 
-def test_what_cannot_be_asked(fillrank, keep, model, write_long, tmp_path):
+def test_invalid_requests_are_rejected(fillrank, keep, model, write_long, tmp_path):
     table = write_long()
     keep(table, "plain.fillrank", method="SoftImpute")
     (tmp_path / "p.csv").write_text("u3,i2\n")
@@ -223,17 +223,17 @@ def test_what_cannot_be_asked(fillrank, keep, model, write_long, tmp_path):
         ("a\0b", ["zero bytes"]),
     ],
 )
-def test_bad_pairs_are_refused_with_cause_and_cure(fillrank, model, text, words):
+def test_invalid_pairs_are_rejected_with_cause_and_advice(fillrank, model, text, words):
     assert_refused(fillrank("predict", "model.fillrank", stdin=text), *words)
 
 
-def test_nothing_missing_nothing_to_predict(fillrank, keep, tmp_path):
+def test_a_complete_table_has_nothing_to_predict(fillrank, keep, tmp_path):
     np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(9, 6)))
     keep("t.npy")
     assert_refused(fillrank("predict", "model.fillrank", "--missing"), "no missing cell")
 
 
-def test_answers_come_in_parts(fillrank, model, monkeypatch, tmp_path):
+def test_results_are_written_in_batches(fillrank, model, monkeypatch, tmp_path):
     from fillrank.cli import predict
 
     monkeypatch.setattr(predict, "_BLOCK", 2)

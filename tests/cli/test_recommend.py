@@ -13,7 +13,7 @@ def model(keep, write_long):
     return keep(write_long())
 
 
-def test_the_best_of_what_a_row_does_not_have(fillrank, model, matrix):
+def test_the_best_missing_columns_of_a_row(fillrank, model, matrix):
     ran = fillrank("recommend", "model.fillrank", "u3", "u0", "-n", "2", "--json")
     assert ran.code == 0, ran.err
     found = json.loads(ran.raw)
@@ -24,7 +24,7 @@ def test_the_best_of_what_a_row_does_not_have(fillrank, model, matrix):
     assert all(np.isnan(matrix[int(each["user"][1:]), int(each["item"][1:])]) for each in found)
 
 
-def test_a_row_that_has_everything_gets_nothing(fillrank, model, matrix):
+def test_a_complete_row_gets_no_recommendations(fillrank, model, matrix):
     full = next(f"u{i}" for i in range(len(matrix)) if not np.isnan(matrix[i]).any())
     assert fillrank("recommend", "model.fillrank", full).raw == "user,item,rating\n"
     assert json.loads(fillrank("recommend", "model.fillrank", full, "--json").raw) == []
@@ -40,7 +40,7 @@ def test_all_rows_to_a_file(fillrank, model, tmp_path):
     assert len(lines) == 14 * 3
 
 
-def test_ways_to_be_good(fillrank, model):
+def test_orders_mean_cautious_and_curious(fillrank, model):
     def found(*arguments):
         ran = fillrank("recommend", "model.fillrank", "u3", "--json", "--with-seen", *arguments)
         return [each["rating"] for each in json.loads(ran.raw)]
@@ -58,7 +58,7 @@ def test_without_its_table_nothing_can_be_left_out(fillrank, keep, write_long):
     assert fillrank("recommend", "model.fillrank", "u3", "--with-seen").code == 0
 
 
-def test_what_cannot_be_asked_for(fillrank, keep, model, write_long):
+def test_invalid_requests_are_rejected(fillrank, keep, model, write_long):
     keep(write_long(), "plain.fillrank", method="SoftImpute")
     refusals = {
         ("model.fillrank",): ["--all"],
@@ -94,7 +94,7 @@ def test_a_terminal_gets_a_table_of_the_first_lines(fillrank, model, terminal, m
     assert "Only the first 5 lines are shown. Use --output FILE" in ran.err
 
 
-def test_names_are_text_and_never_orders_to_a_terminal(fillrank, keep, matrix, tmp_path, terminal):
+def test_control_characters_in_labels_are_escaped(fillrank, keep, matrix, tmp_path, terminal):
     hostile = "\x1b[31mred\x1b[0m [bold]x[/] \u202e\x9b2J\nsecond line"
     lines = ["who,what,how"]
     for i, j in np.argwhere(~np.isnan(matrix)):

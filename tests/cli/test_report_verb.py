@@ -18,7 +18,7 @@ def asked(monkeypatch):
     return calls
 
 
-def test_of_a_table_hidden_entries_are_met_by_a_model_without_them(fillrank, write_wide, asked):
+def test_held_out_entries_are_predicted_by_a_model_without_them(fillrank, write_wide, asked):
     ran = fillrank("report", write_wide(), *QUICK)
     assert ran.code == 0, ran.err
     assert ran.out == "report.html"
@@ -28,21 +28,21 @@ def test_of_a_table_hidden_entries_are_met_by_a_model_without_them(fillrank, wri
     assert "2 fits will take" in ran.err
 
 
-def test_of_a_table_without_hidden_entries(fillrank, write_wide, asked):
+def test_report_of_a_table_without_held_out_entries(fillrank, write_wide, asked):
     assert fillrank("report", write_wide(), *QUICK, "--hold-out", "0", "-o", "a.html").code == 0
     ((_, test, _, tested),) = asked
     assert test is None
     assert tested is None
 
 
-def test_of_a_model(fillrank, keep, write_wide, asked):
+def test_report_of_a_model(fillrank, keep, write_wide, asked):
     keep(write_wide(), "my model.fillrank")
     assert fillrank("report", "my model.fillrank").code == 0
     ((model, test, title, _),) = asked
     assert (model.rank_, test, title) == (1, None, "my model")
 
 
-def test_the_page_is_written_and_not_over_another(fillrank, keep, write_wide, tmp_path):
+def test_an_existing_report_is_not_replaced(fillrank, keep, write_wide, tmp_path):
     keep(write_wide())
     assert fillrank("report", "model.fillrank").code == 0
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!")
@@ -50,7 +50,7 @@ def test_the_page_is_written_and_not_over_another(fillrank, keep, write_wide, tm
     assert_refused(fillrank("report", "none.fillrank", "--force"), "none.fillrank")
 
 
-def test_complete_writes_one_too(fillrank, write_wide, tmp_path, asked, monkeypatch):
+def test_complete_writes_a_report(fillrank, write_wide, tmp_path, asked, monkeypatch):
     monkeypatch.setattr("fillrank.cli.complete._save_plot", lambda ax, path: path.touch())
     assert fillrank("complete", write_wide(), *QUICK).code == 0
     assert (tmp_path / "table-filled" / "report.html").exists()

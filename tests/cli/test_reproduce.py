@@ -24,7 +24,7 @@ def runs(monkeypatch):
     return done
 
 
-def test_a_table_is_made_shown_and_made_again_from_its_results(fillrank, tmp_path, runs):
+def test_a_table_is_written_and_restored_from_its_results(fillrank, tmp_path, runs):
     ran = fillrank("reproduce", "table1", "--quick")
     assert ran.code == 0, ran.err
     folder = tmp_path / "paper-quick" / "table1"
@@ -46,7 +46,7 @@ def test_a_table_is_made_shown_and_made_again_from_its_results(fillrank, tmp_pat
     assert len(runs) == 48
 
 
-def test_an_interrupted_run_keeps_what_is_done_and_goes_on(fillrank, tmp_path, monkeypatch, runs):
+def test_an_interrupted_experiment_is_resumed(fillrank, tmp_path, monkeypatch, runs):
     def interrupted(key, size, n_threads):
         if len(runs) == 5:
             raise KeyboardInterrupt
@@ -87,7 +87,7 @@ def test_an_interrupted_fit_is_no_result(fillrank, monkeypatch):
     assert "0 of 24 results are saved" in ran.err
 
 
-def test_results_of_other_settings_and_foreign_files_are_kept(fillrank, tmp_path, runs):
+def test_results_of_other_settings_and_foreign_files_are_not_replaced(fillrank, tmp_path, runs):
     folder = tmp_path / "out" / "table1"
     assert fillrank("reproduce", "table1", "--quick", "-o", "out").code == 0
     before = (folder / "results.jsonl").read_bytes()
@@ -114,7 +114,7 @@ def test_folders_that_cannot_be_used(fillrank, tmp_path, runs):
         assert_refused(ran, "cannot be written", "--output")
 
 
-def test_data_that_are_missing_or_of_no_use(fillrank, tmp_path):
+def test_missing_or_unusable_data(fillrank, tmp_path):
     assert_refused(fillrank("reproduce", "table2", "--data", "nowhere"), "--data", "ml-1m")
     ran = fillrank("reproduce", "figure2", "--data", tmp_path)
     assert_refused(ran, "no ratings.dat", "--data", "--quick")
@@ -123,7 +123,7 @@ def test_data_that_are_missing_or_of_no_use(fillrank, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unknown_experiments_are_refused_with_those_there_are(fillrank):
+def test_unknown_experiments_are_rejected_with_a_list(fillrank):
     ran = fillrank("reproduce", "table3")
     assert ran.code == 2
     for what in ("figure1", "table1", "figure2", "table2"):

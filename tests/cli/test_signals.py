@@ -115,7 +115,7 @@ def test_sigterm_ends_every_verb_as_ctrl_c_does(folder, arguments):
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_at_any_moment_of_the_start_the_end_is_quiet(folder, number):
+def test_a_signal_during_startup_ends_quietly(folder, number):
     """Moments from the first line on to a run that would not end; what happens is not timed."""
     ready = "from fillrank.cli import start; start.exit_on_signals(); print('go', flush=True); "
     for moment in np.linspace(0.0, 2.5, 6):
@@ -154,7 +154,7 @@ def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
     assert "converts" in sys.modules
 
 
-def test_what_python_has_to_drop_is_raised_again(capfd):
+def test_dropped_interrupts_are_raised_again(capfd):
     """As in a callback from compiled code, which has no one to hand an exception to."""
     callback = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGINT))
     signals = Interruptible()
@@ -170,7 +170,7 @@ def test_what_python_has_to_drop_is_raised_again(capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_other_dropped_exceptions_are_told_as_ever(monkeypatch):
+def test_other_dropped_exceptions_are_reported_as_usual(monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
 
@@ -193,7 +193,7 @@ def test_what_the_parent_ignores_stays_ignored():
     assert not signals.received
 
 
-def test_handlers_are_put_back():
+def test_handlers_are_restored():
     before = [signal.getsignal(number) for number in SIGNALS]
     with suppress(ValueError), Interruptible():
         assert [signal.getsignal(number) for number in SIGNALS] != before
@@ -201,7 +201,7 @@ def test_handlers_are_put_back():
     assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
-def test_an_error_made_of_an_interruption_is_an_interruption(fillrank, monkeypatch):
+def test_an_error_caused_by_an_interruption_counts_as_one(fillrank, monkeypatch):
     def converts(*_, **__):
         try:
             os.kill(os.getpid(), signal.SIGTERM)

@@ -26,7 +26,7 @@ def test_the_command_runs(words):
     assert ended("fit", "nowhere.csv").returncode == 2
 
 
-def test_nothing_takes_time_before_signals_are_handled():
+def test_no_slow_imports_before_signals_are_handled():
     """Python has loaded all that the entry point imports but for the package's own three modules."""
     code = "import sys; before = set(sys.modules); from fillrank.cli.start import main; "
     code += "print(*sorted(set(sys.modules) - before))"

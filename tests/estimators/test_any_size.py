@@ -58,7 +58,7 @@ def large():
 
 
 @EACH
-def test_fit_transform_asks_for_room_before_it_fits(name, room, monkeypatch):
+def test_fit_transform_checks_memory_before_the_fit(name, room, monkeypatch):
     X = fr.Observations.of(cells_of(name))
     model = METHODS[name]()
     monkeypatch.setattr(model, "_fit", None)  # would fail
@@ -101,7 +101,7 @@ def test_completions_that_cannot_fit_are_refused(name, room):
 
 
 @EACH
-def test_where_nobody_knows_nothing_is_refused(name, room):
+def test_unknown_available_memory_is_no_limit(name, room):
     room(None)
     X = cells_of(name)
     assert np.isfinite(fitted(name).transform(X)).all()
@@ -126,7 +126,7 @@ def test_refusals_come_before_anything_large(large, room):
         assert peak(lambda question=question, match=match: ask(question, match)) < 50 * MB
 
 
-def test_much_memory_is_announced(room, monkeypatch, capsys):
+def test_large_memory_is_reported(room, monkeypatch, capsys):
     X = table()
     model = quick(progress=True).fit(X)
     capsys.readouterr()
@@ -146,7 +146,7 @@ def test_much_memory_is_announced(room, monkeypatch, capsys):
     ("name", "kind"),
     [("GASR", np.asarray), ("GASR", pd.DataFrame), ("HASI", np.asarray), ("M3F", np.asarray)],
 )
-def test_a_table_takes_no_more_than_is_said(name, kind):
+def test_a_table_takes_no_more_memory_than_estimated(name, kind):
     n_rows, n_columns = (1500, 200) if kind is pd.DataFrame else (200, 1500)
     X = np.full((n_rows, n_columns), np.nan)
     data = few_entries(n_rows, n_columns)

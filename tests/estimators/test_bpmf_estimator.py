@@ -26,7 +26,7 @@ def test_scikit_learn_contract(estimator, check):
 
 @pytest.mark.parametrize("row_draws", ["entries", "joint"])
 @pytest.mark.parametrize("start", ["spectral", "random"])
-def test_finds_the_signal_with_honest_intervals(row_draws, start):
+def test_finds_the_signal_with_calibrated_intervals(row_draws, start):
     """90% intervals hold 86 to 96% of 4,800 cells (spare factors widen them), errors are small."""
     data, truth = fr.synthetic(80, 60, rank=2, noise=0.5, missing=0.4, random_state=0)
     model = fr.BPMF(
@@ -43,7 +43,7 @@ def test_finds_the_signal_with_honest_intervals(row_draws, start):
     assert model.diagnostics().converged
 
 
-def test_a_fixed_precision_stays_and_is_in_the_units_of_the_data():
+def test_a_fixed_precision_is_in_the_units_of_the_data():
     model = quick(noise_precision=4.0).fit(100.0 * X)
     assert model.noise_variance_ == pytest.approx(0.25)
     np.testing.assert_allclose(model.history_["noise_variance"], 0.25)

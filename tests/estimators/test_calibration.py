@@ -32,7 +32,7 @@ def fits():
 
 
 @pytest.mark.parametrize("kind", ["signal", "observation"])
-def test_intervals_hold_what_they_promise(fits, kind):
+def test_coverage_of_intervals(fits, kind):
     for level, tolerance in LEVELS.items():
         shares = []
         for model, truth, noise, rows, columns in fits:
@@ -45,7 +45,7 @@ def test_intervals_hold_what_they_promise(fits, kind):
         assert min(shares) > level - 2 * tolerance
 
 
-def test_observation_intervals_miss_on_both_sides_alike(fits):
+def test_observation_intervals_miss_equally_on_both_sides(fits):
     below, above = [], []
     for model, truth, noise, rows, columns in fits:
         low, high = model.predict_interval(rows, columns, 0.8, "observation")
@@ -113,7 +113,7 @@ def test_effects_alone_have_rank_0():
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("shape", [(20, 6), (20, 4), (10, 5)])
-def test_noise_of_small_full_tables_is_sane(shape, seed):
+def test_noise_of_small_complete_tables_is_plausible(shape, seed):
     """Monte Carlo EM must not run into sigma = 0."""
     observations, _ = fr.synthetic(*shape, 1, 0.3, 0.0, random_state=seed)
     model = quick(n_sweeps=150, random_state=seed).fit(observations)

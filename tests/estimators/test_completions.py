@@ -54,7 +54,7 @@ def signals(model, X):
     return location + scale * np.array(values), scale**2 * noise
 
 
-def test_what_is_observed_stays_and_the_rest_varies(model, X):
+def test_observed_values_are_unchanged_and_missing_ones_vary(model, X):
     tables = np.array(model.sample_completions(4))
     seen = ~np.isnan(X)
     assert np.isfinite(tables).all()
@@ -130,7 +130,7 @@ BUGS = {
 SEEN_IN_MOMENTS = ("no noise", "noise for all tables", "too little noise", "variance for sd")
 
 
-def test_nothing_is_seen_where_nothing_is_planted(model, X, monkeypatch):
+def test_checks_pass_without_a_planted_bug(model, X, monkeypatch):
     right = lambda c, number, i: restored(c, number, i, noise_of(c, number, i))  # noqa: E731
     monkeypatch.setattr(Imputations, "row", right)
     check_noise(model, X)
@@ -138,20 +138,20 @@ def test_nothing_is_seen_where_nothing_is_planted(model, X, monkeypatch):
 
 
 @pytest.mark.parametrize("bug", BUGS)
-def test_the_noise_shows(bug, model, X, monkeypatch):
+def test_planted_bugs_change_the_noise(bug, model, X, monkeypatch):
     monkeypatch.setattr(Imputations, "row", BUGS[bug])
     with pytest.raises(AssertionError):
         check_noise(model, X)
 
 
 @pytest.mark.parametrize("bug", SEEN_IN_MOMENTS)
-def test_the_moments_show(bug, model, X, monkeypatch):
+def test_planted_bugs_change_the_moments(bug, model, X, monkeypatch):
     monkeypatch.setattr(Imputations, "row", BUGS[bug])
     with pytest.raises(AssertionError):
         check_moments(model, X)
 
 
-def test_few_completions_are_far_apart_in_the_run(model):
+def test_few_completions_use_draws_that_are_far_apart(model):
     """Neighbours in a chain are alike: the first and the last draw are among any few."""
     draws = model.posterior_.draws
     chosen = Imputations(model.posterior_, 4, 0)._draws
@@ -222,13 +222,13 @@ def test_kinds_of_tables(X):
     assert not got.isna().any(axis=None)
 
 
-def test_a_table_without_holes_stays():
+def test_a_complete_table_is_unchanged():
     X = table(missing=0.0)
     for completed in quick().fit(X).sample_completions(2):
         np.testing.assert_array_equal(completed, X)
 
 
-def test_a_rating_scale_has_ends():
+def test_completions_are_clipped_to_the_rating_scale():
     X = ratings(40, 12)
     model = quick().fit(X)
     values = in_holes(model, X, 10)

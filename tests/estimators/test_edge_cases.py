@@ -235,7 +235,7 @@ def test_the_published_sampler_has_no_effects():
         quick(sampler="published").fit(table())
 
 
-def test_a_wrong_seed_names_itself():
+def test_an_invalid_seed_is_named_in_the_error():
     with pytest.raises(ValueError, match="cannot be used to seed"):
         quick(random_state="zero").fit(table())
 
@@ -255,7 +255,7 @@ def test_noise_free_and_fully_observed():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_noise_free_with_holes(seed):
+def test_noise_free_with_missing_values(seed):
     observations, truth = fr.synthetic(60, 40, 2, 0.0, 0.3, random_state=seed)
     model = quick(n_sweeps=120).fit(observations)
     predicted = model.predict_block(np.arange(60), np.arange(40))
@@ -264,7 +264,7 @@ def test_noise_free_with_holes(seed):
 
 
 @pytest.mark.parametrize("shape", [(1000, 3), (3, 1000)])
-def test_noise_of_tables_with_a_side_of_3_is_sane(shape):
+def test_noise_of_tables_with_a_side_of_3_is_plausible(shape):
     """Three factors beside effects can follow any three columns: sigma must not run to 0."""
     for seed in range(2):
         observations, _ = fr.synthetic(*shape, 1, 0.3, 0.2, random_state=seed)

@@ -112,13 +112,13 @@ def test_sets_are_random():
     ["np.arange(n_entries) % n_splits", "np.arange(n_entries) * n_splits // n_entries"],
     ids=["every fifth", "blocks"],
 )
-def test_sets_by_order_are_seen(monkeypatch, by_order):
+def test_sets_that_follow_the_order_are_detected(monkeypatch, by_order):
     right = "np.random.default_rng(seed).permutation(np.arange(n_entries) % n_splits)"
     plant(monkeypatch, splits, "_sets", right, by_order)
     assert abs(neighbours_together()) > limit_of(1)
 
 
-def test_parts_share_all_names_and_keep_their_order():
+def test_parts_have_all_labels_in_order():
     data = ratings()
     for train, test in fr.EntryKFold(4, random_state=0).split(data):
         parts = data[train], data[test]
@@ -130,7 +130,7 @@ def test_parts_share_all_names_and_keep_their_order():
             assert (np.diff(place) > 0).all()
 
 
-def test_picking_entries_keeps_their_order_and_all_names():
+def test_selecting_entries_keeps_their_order_and_all_labels():
     data = ratings()
     part = data[[7, 2, 31]]
     np.testing.assert_array_equal(part.values, data.values[[2, 7, 31]])
@@ -153,7 +153,7 @@ def test_picking_entries_keeps_their_order_and_all_names():
         ((np.arange(3), ...), r"use cv=fr\.EntryKFold"),
     ],
 )
-def test_what_no_entry_can_be_picked_by(key, message):
+def test_invalid_selections_of_entries(key, message):
     data = ratings()
     assert len(data) == 560
     with pytest.raises(InputError, match=message):
@@ -161,7 +161,7 @@ def test_what_no_entry_can_be_picked_by(key, message):
 
 
 @pytest.mark.parametrize("X", [table(), pd.DataFrame(table()), sp.eye_array(4), [[1.0, 2.0]]])
-def test_only_observations_have_entries_to_part(X):
+def test_only_observations_can_be_split_by_entries(X):
     with pytest.raises(InputError, match=r"use fr.Observations.of\(X\)"):
         fr.EntryKFold().split(X)
 
@@ -172,7 +172,7 @@ def test_wrong_numbers_of_sets(n_splits):
         fr.EntryKFold(n_splits)
 
 
-def test_the_ways_of_a_splitter_of_scikit_learn():
+def test_splitter_interface_of_scikit_learn():
     cv = fr.EntryKFold(4, random_state=3)
     assert check_cv(cv) is cv
     assert cv.get_n_splits() == cv.get_n_splits(ratings()) == 4
@@ -228,7 +228,7 @@ def test_every_method_does_better_than_the_mean(method):
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_processes_give_what_one_gives(kind):
+def test_several_processes_give_the_same_result(kind):
     data = ratings()
     data = fr.Observations.of(
         kind({"user": data.rows, "item": data.columns, "rating": data.values})

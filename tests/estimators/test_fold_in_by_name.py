@@ -85,7 +85,7 @@ def test_rows_are_filled_as_transform_does(name):
 
 
 @EACH
-def test_the_model_itself_stays_as_it_is(name):
+def test_fold_in_does_not_change_the_model(name):
     model = fitted(name)
     before, observations, settings = numbers_of(model), model.observations_, vars(model).copy()
     new = model.fold_in(new_rows(name))
@@ -125,7 +125,7 @@ def test_columns(name):
 
 
 @EACH
-def test_new_rows_can_be_asked_what_old_ones_can(name, tmp_path):
+def test_new_rows_support_all_queries(name, tmp_path):
     X = new_rows(name)
     new = fitted(name).fold_in(X)
     (missing,) = new.predict_missing()
@@ -161,20 +161,20 @@ def check_further_rows(name):
 
 
 @EACH
-def test_further_rows_are_those_of_the_model_itself(name):
+def test_further_rows_equal_those_folded_into_the_fit(name):
     """What was folded in before has taught nothing: one row would say that all are like it."""
     check_further_rows(name)
 
 
 @pytest.mark.parametrize("name", ["GASR", "BPMF", "SoftImpute", "IPM3F gibbs"])
-def test_rows_that_have_taught_are_seen(name, monkeypatch):
+def test_a_prior_from_folded_in_rows_is_detected(name, monkeypatch):
     monkeypatch.setattr(fr.Completion, "_source", lambda model, axis: model.posterior)
     with pytest.raises(AssertionError):
         check_further_rows(name)
 
 
 @EACH
-def test_further_columns_are_those_of_the_model_itself(name):
+def test_further_columns_equal_those_folded_into_the_fit(name):
     if name in ORDINAL:
         return
     model, X = fitted(name), cells_of(name, n_columns=2, seed=2)
@@ -194,7 +194,7 @@ def test_blocks_of_rows_give_the_same(name, monkeypatch):
 
 
 @EACH
-def test_rows_that_come_together_do_not_matter(name):
+def test_rows_do_not_depend_on_other_new_rows(name):
     model, X = fitted(name), cells_of(name, n_rows=6, seed=2)
     together, fewer = block_of(model.fold_in(X)), block_of(model.fold_in(X[:4]))
     np.testing.assert_allclose(together[:4], fewer, rtol=1e-12, atol=1e-12)
@@ -257,7 +257,7 @@ def as_sparse(X):
 
 
 @pytest.mark.parametrize("form", [np.asarray, as_sparse])
-def test_arrays_go_by_place(named, strangers, form):
+def test_arrays_are_matched_by_position(named, strangers, form):
     X = form(strangers)
     frame = pd.DataFrame(strangers, columns=NAMES)
     np.testing.assert_array_equal(block_of(named.fold_in(X)), block_of(named.fold_in(frame)))
@@ -267,13 +267,13 @@ def test_arrays_go_by_place(named, strangers, form):
         named.fold_in(X, axis="columns")
 
 
-def test_places_for_names_are_seen(monkeypatch):
+def test_matching_by_position_instead_of_label_is_detected(monkeypatch):
     monkeypatch.setattr(module, "_WITHOUT_LABELS", (*module._WITHOUT_LABELS, "wide"))
     with pytest.raises(AssertionError):
-        test_numbers_as_names_are_names_and_no_places()
+        test_integer_labels_are_not_positions()
 
 
-def test_numbers_as_names_are_names_and_no_places():
+def test_integer_labels_are_not_positions():
     """A model of an array has the names 0, 1, ...: a table with them in another order is no array."""
     X = table(30, 6, rank=2)
     model = quick().fit(X)
@@ -290,7 +290,7 @@ def test_numbers_as_names_are_names_and_no_places():
     np.testing.assert_array_equal(block_of(model.fold_in(text)), block_of(expected))
 
 
-def test_names_are_not_places_because_an_array_was_folded_in(named, strangers):
+def test_labels_are_not_positions_after_an_array_was_folded_in(named, strangers):
     new = named.fold_in(strangers)
     with pytest.raises(UnknownNameError, match="'a'"):
         new.fold_in(pd.DataFrame(strangers, columns=list("abcdefgh")))
@@ -336,7 +336,7 @@ def test_wide_tables(named, strangers):
     assert completed["who"].to_list() == list("vwxyz")
 
 
-def test_some_columns_come_back_as_all(named):
+def test_a_table_with_some_columns_is_completed_in_all(named):
     """A completed row has all columns that are known, whichever it came with."""
     new = named.fold_in(pd.DataFrame([[0.3, -0.2]], index=["Zoe"], columns=["c5", "c2"]))
     (completed,) = new.sample_completions(1)
@@ -348,7 +348,7 @@ def test_some_columns_come_back_as_all(named):
 
 
 @DRAWING
-def test_a_row_without_entries_is_as_unsure_as_one_can_be(name):
+def test_a_row_without_entries_has_the_widest_intervals(name):
     X = new_rows(name)
     low, high = fitted(name).fold_in(X).predict_interval(*all_cells((3, 12)), kind="signal")
     width = (high - low).reshape(3, 12)
@@ -373,7 +373,7 @@ def test_new_columns_of_new_rows(named):
     assert abs(shared_chance(named)) < 0.041 * limit_of(1)
 
 
-def test_shared_chance_is_seen(named, monkeypatch):
+def test_shared_random_numbers_are_detected(named, monkeypatch):
     right = low_rank.fold_in_rows
     monkeypatch.setattr(low_rank, "fold_in_rows", lambda *given, seed=0: right(*given, seed=0))
     assert shared_chance(named) > 0.4
@@ -396,7 +396,7 @@ def shared_chance(model):
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_there_is_no_run_of_new_rows(name):
+def test_new_rows_have_no_run(name):
     new = fitted(name).fold_in(new_rows(name))
     asks = [new.diagnostics]
     if name in DRAWN:
@@ -408,7 +408,7 @@ def test_there_is_no_run_of_new_rows(name):
             ask()
 
 
-def test_what_new_rows_and_columns_together_cannot(named, strangers):
+def test_limits_of_new_rows_and_columns_together(named, strangers):
     columns = pd.DataFrame([[0.1]], index=[2], columns=["new"])
     both = named.fold_in(strangers).fold_in(columns, axis="columns")
     assert block_of(both).shape == (5, 1)
@@ -421,7 +421,7 @@ def test_what_new_rows_and_columns_together_cannot(named, strangers):
         both.fold_in(columns, axis="columns")
 
 
-def test_what_new_rows_from_a_file_cannot(named, strangers, tmp_path):
+def test_limits_of_new_rows_from_a_file(named, strangers, tmp_path):
     named.fold_in(strangers).save(tmp_path / "new")
     loaded = fr.load(tmp_path / "new")
     with pytest.raises(NotSupportedError, match="Give them to the model that it came from"):
@@ -487,24 +487,24 @@ AXES = pytest.mark.parametrize("axis", TOLERANCE)
 
 
 @AXES
-def test_intervals_hold_what_they_promise(splits, axis):
+def test_coverage_of_intervals(splits, axis):
     assert coverage(splits, axis) == pytest.approx(0.9, abs=TOLERANCE[axis])
 
 
 @AXES
-def test_entries_in_the_wrong_place_are_seen(splits, axis, monkeypatch):
+def test_entries_at_wrong_positions_are_detected(splits, axis, monkeypatch):
     plant(monkeypatch, module, "_reindex", "positions[entries.indices]", "entries.indices")
     assert coverage(splits, axis) < 0.9 - 2 * TOLERANCE[axis]
 
 
 @AXES
-def test_forgotten_units_are_seen(splits, axis, monkeypatch):
+def test_forgotten_units_are_detected(splits, axis, monkeypatch):
     monkeypatch.setattr(low_rank, "standardise_new", lambda values, location, scale: values)
     assert coverage(splits, axis) < 0.9 - 2 * TOLERANCE[axis]
 
 
 @AXES
-def test_intervals_of_expected_rows_are_seen(splits, axis, monkeypatch):
+def test_intervals_without_posterior_variance_are_detected(splits, axis, monkeypatch):
     """As if a row were known once the draws of the columns are."""
     right = low_rank.fold_in_rows
 

@@ -29,7 +29,7 @@ def _fitted(method, X, n_sweeps=15, **changes):
     ],
     ids=["GASR", "BPMF", "GASR, holes", "as published"],
 )
-def test_which_sweeps_see_the_table_whole(monkeypatch, method, missing, kind):
+def test_which_sweeps_use_complete_data(monkeypatch, method, missing, kind):
     execute, seen = sampled.execute, []
 
     def watched(run, data, *rest):
@@ -77,7 +77,7 @@ def test_threads_do_not_change_a_bit(method):
 
 
 @METHODS
-def test_going_on_is_a_longer_run(method):
+def test_run_longer_equals_a_longer_run(method):
     X = table(*SHAPE, missing=0.0)
     model, longer = _fitted(method, X, 10).run_longer(6), _fitted(method, X, 16)
     np.testing.assert_array_equal(model.posterior_.mean.left, longer.posterior_.mean.left)

@@ -142,7 +142,7 @@ def test_draws_are_thinned(monkeypatch):
     assert np.isfinite(thinned.fit_transform(X)).all()
 
 
-def test_ctrl_c_keeps_what_was_sampled(monkeypatch):
+def test_ctrl_c_returns_what_was_sampled(monkeypatch):
     whole = quick(n_sweeps=200).fit(X)
     interrupt_after(monkeypatch, 130)
     with pytest.warns(
@@ -191,7 +191,7 @@ def fit_warnings(**changes):
     return [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
 
 
-def test_a_good_run_says_nothing():
+def test_a_converged_run_gives_no_warning():
     assert fit_warnings(n_sweeps=600) == []
 
 
@@ -209,7 +209,7 @@ def test_too_few_effective_draws():
     assert "n_chains=2" not in message
 
 
-def test_a_drift_is_told(monkeypatch):
+def test_a_drift_gives_a_warning(monkeypatch):
     at, sweep = Draw.at, count()
     monkeypatch.setattr(Draw, "at", lambda self, *cells: at(self, *cells) + next(sweep))
     (message,) = fit_warnings(n_sweeps=200)
@@ -223,14 +223,14 @@ def test_the_warning_points_at_the_caller():
     assert caught[0].filename == __file__
 
 
-def test_the_published_schedule_is_not_told_off():
+def test_the_published_schedule_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fr.GASR.as_published(n_sweeps=10, random_state=0, progress=False).fit(X)
 
 
 @quiet
-def test_progress_is_silent_when_asked(capsys, monkeypatch):
+def test_progress_can_be_turned_off(capsys, monkeypatch):
     quick(progress=False).fit(X)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr("fillrank.runtime.progress._SECONDS_BETWEEN_LINES", 0.0)
@@ -242,7 +242,7 @@ def test_progress_is_silent_when_asked(capsys, monkeypatch):
 
 
 @quiet
-def test_a_pickled_model_answers_alike():
+def test_a_pickled_model_gives_the_same_results():
     model = quick().fit(X)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict([0, 1], [2, 3]), model.predict([0, 1], [2, 3]))
@@ -269,7 +269,7 @@ def test_both_starts_and_samplers_find_the_same():
 
 
 @quiet
-def test_blas_has_its_threads_back_after_a_fit():
+def test_blas_threads_are_restored_after_a_fit():
     from threadpoolctl import threadpool_info
 
     def threads():
@@ -283,7 +283,7 @@ def test_blas_has_its_threads_back_after_a_fit():
     assert threads() == before
 
 
-def test_columns_in_different_units_are_warned_of():
+def test_columns_in_different_units_give_a_warning():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 4)) * [1e-3, 1.0, 10.0, 1e4]
     with pytest.warns(fr.UnitsWarning, match="StandardScaler") as caught:
@@ -294,7 +294,7 @@ def test_columns_in_different_units_are_warned_of():
         quick().fit(X / X.std(axis=0))
 
 
-def test_few_kept_draws_are_warned_of(monkeypatch):
+def test_few_stored_draws_give_a_warning(monkeypatch):
     monkeypatch.setattr(recorder, "MOST_BYTES", 20_000)
     observations, _ = fr.synthetic(40, 30, rank=2, random_state=0)
     with pytest.warns(fr.ConvergenceWarning, match="draws of a table of this size fit in memory"):
@@ -312,7 +312,7 @@ def test_the_published_sampler_has_its_own_start():
         fr.GASR.as_published(start="spectral").fit(np.eye(4))
 
 
-def test_a_path_is_no_table():
+def test_a_path_is_rejected_as_a_table():
     with pytest.raises(InputError, match="reads it"):
         quick().fit("table.csv")
 

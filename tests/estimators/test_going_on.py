@@ -67,7 +67,7 @@ def assert_same(one, other):
 
 @EACH
 @pytest.mark.parametrize("n_chains", [1, 2])
-def test_going_on_is_a_longer_run(method, n_chains):
+def test_run_longer_equals_a_longer_run(method, n_chains):
     model = of(method, 20, n_chains=n_chains).fit(X)
     assert model.run_longer(13) is model
     assert model.stop_reason_ == "all 33 sweeps done"
@@ -75,7 +75,7 @@ def test_going_on_is_a_longer_run(method, n_chains):
 
 
 @EACH
-def test_several_times_in_a_row_on_other_threads(method):
+def test_run_longer_several_times_with_other_threads(method):
     model = of(method, 14).fit(X)
     for more, n_threads in ((1, 2), (2, 1), (8, 3), (8, None)):
         model.set_params(n_threads=n_threads).run_longer(more)
@@ -84,7 +84,7 @@ def test_several_times_in_a_row_on_other_threads(method):
 
 @EACH
 @pytest.mark.parametrize("n_sweeps", [13, 17, 22, 27])
-def test_thinning_goes_on_where_it_was(method, n_sweeps, monkeypatch):
+def test_thinning_continues(method, n_sweeps, monkeypatch):
     monkeypatch.setattr(recorder, "MOST_DRAWS", 8)
     model = of(method, n_sweeps).fit(X).run_longer(40 - n_sweeps)
     whole = of(method, 40).fit(X)
@@ -92,7 +92,7 @@ def test_thinning_goes_on_where_it_was(method, n_sweeps, monkeypatch):
     assert_same(model, whole)
 
 
-def test_going_on_after_a_run_that_stopped_by_itself():
+def test_run_longer_after_an_automatic_stop():
     model = of(fr.GASR, "auto", burn_in=20).fit(X)
     n_sweeps = model.n_sweeps_
     model.run_longer(7)
@@ -115,7 +115,7 @@ def interrupt_in(monkeypatch, module, k):
 
 @pytest.mark.parametrize(("method", "module"), [(fr.GASR, gasr), (fr.BPMF, bpmf)])
 @pytest.mark.parametrize("k", [1, 5, 9, 12, 13, 15])
-def test_going_on_after_ctrl_c(method, module, k, monkeypatch):
+def test_run_longer_after_ctrl_c(method, module, k, monkeypatch):
     """In the burn-in the last state is kept in need: of that nothing must be left."""
     whole = of(method, 30).fit(X)
     interrupt_in(monkeypatch, module, k)
@@ -126,7 +126,7 @@ def test_going_on_after_ctrl_c(method, module, k, monkeypatch):
     assert not model.interrupted_
 
 
-def test_going_on_within_the_burn_in(monkeypatch):
+def test_run_longer_within_the_burn_in(monkeypatch):
     """The model is that of the last sweep taken, not of the one that Ctrl-C had left."""
     interrupt_in(monkeypatch, gasr, 4)
     model = of(fr.GASR, 30).fit(X)
@@ -141,7 +141,7 @@ def test_going_on_within_the_burn_in(monkeypatch):
 
 
 @pytest.mark.parametrize("where", ["take", "history"])
-def test_ctrl_c_between_two_notes_of_a_sweep(where, monkeypatch):
+def test_ctrl_c_while_a_sweep_is_recorded(where, monkeypatch):
     """A sweep that was noted, or half noted, when Ctrl-C came is taken again, and noted once."""
     whole = of(fr.GASR, 30).fit(X)
     right = recorder.Recorder.take
@@ -161,17 +161,17 @@ def test_ctrl_c_between_two_notes_of_a_sweep(where, monkeypatch):
     assert_same(model.run_longer(14), whole)
 
 
-def test_planted_bugs_in_counting_sweeps_are_seen(monkeypatch):
+def test_planted_bugs_in_counting_sweeps_are_detected(monkeypatch):
     plant(monkeypatch, loop, "execute", "n_adapt, run.n_sweeps)", "n_adapt, 0)", into=[sampled])
     with pytest.raises(AssertionError):
-        test_going_on_is_a_longer_run(fr.GASR, 1)
+        test_run_longer_equals_a_longer_run(fr.GASR, 1)
 
 
-def test_planted_bugs_in_the_end_of_the_burn_in_are_seen(monkeypatch):
+def test_planted_bugs_in_the_end_of_the_burn_in_are_detected(monkeypatch):
     plant(monkeypatch, chains, "run", "number <= n_adapt", "number <= n_adapt + n_done")
     monkeypatch.setattr(loop, "sweeps", chains.run)
     with pytest.raises(AssertionError):
-        test_going_on_after_ctrl_c(fr.GASR, gasr, 5, monkeypatch)
+        test_run_longer_after_ctrl_c(fr.GASR, gasr, 5, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -181,36 +181,36 @@ def test_planted_bugs_in_the_end_of_the_burn_in_are_seen(monkeypatch):
             "take",
             "if not self._probes:",
             "if False:",
-            partial(test_going_on_after_ctrl_c, fr.GASR, gasr, 5),
+            partial(test_run_longer_after_ctrl_c, fr.GASR, gasr, 5),
         ),
         (
             "discard_after",
             "self._history[:n_sweeps]",
             "self._history",
-            partial(test_ctrl_c_between_two_notes_of_a_sweep, "take"),
+            partial(test_ctrl_c_while_a_sweep_is_recorded, "take"),
         ),
         (
             "discard_after",
             "self._probes[: max(n_sweeps - self.burn_in, 0)]",
             "self._probes",
-            partial(test_ctrl_c_between_two_notes_of_a_sweep, "history"),
+            partial(test_ctrl_c_while_a_sweep_is_recorded, "history"),
         ),
     ],
 )
-def test_planted_bugs_of_the_recorder_are_seen(method, old, new, check, monkeypatch):
+def test_planted_bugs_of_the_recorder_are_detected(method, old, new, check, monkeypatch):
     plant_in_method(monkeypatch, recorder.Recorder, method, (old, new))
     with pytest.raises(AssertionError):
         check(monkeypatch=monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["GASR", "GASR as published", "BPMF"])
-def test_a_pickled_model_goes_on_alike(name):
+def test_a_pickled_model_runs_longer_with_the_same_result(name):
     model = fit(name, X)
     again = pickle.loads(pickle.dumps(model))
     assert_same(again.run_longer(5), model.run_longer(5))
 
 
-def test_others_are_left_alone():
+def test_run_longer_does_not_change_folded_in_models():
     """The copy from which a model of new rows is made shares nothing that going on changes."""
     model = of(fr.GASR, 20).fit(X)
     new = model.fold_in(new_rows("GASR"))
@@ -242,23 +242,23 @@ def test_settings_that_were_changed_since_the_fit_are_refused(method, changes):
     assert_same(model.run_longer(3), of(method, 17).fit(X))
 
 
-def test_a_source_of_random_numbers_is_the_same_in_another_process():
+def test_a_pickled_model_with_a_generator_can_run_longer():
     model = of(fr.GASR, 14, random_state=np.random.default_rng(0)).fit(X)
     assert pickle.loads(pickle.dumps(model)).run_longer(2).n_sweeps_ == 16
 
 
 @pytest.mark.parametrize("n_sweeps", [0, -1, 1.5, "x", None, True])
-def test_how_many_more_must_be_a_number(n_sweeps):
+def test_run_longer_needs_an_integer(n_sweeps):
     with pytest.raises(InputError, match="n_sweeps must be a whole number at least 1"):
         fitted("GASR").run_longer(n_sweeps)
 
 
-def test_a_model_must_be_fitted_to_go_on():
+def test_run_longer_needs_a_fitted_model():
     with pytest.raises(NotFittedError):
         METHODS["GASR"]().run_longer(1)
 
 
-def test_a_run_that_is_still_too_short_is_warned_of(monkeypatch):
+def test_run_longer_warns_if_still_not_converged(monkeypatch):
     monkeypatch.undo()
     with pytest.warns(ConvergenceWarning, match="The run has not converged"):
         fit("BPMF", X).run_longer(1)

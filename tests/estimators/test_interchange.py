@@ -63,7 +63,7 @@ def both_ways(model, data):
 
 @pytest.mark.parametrize("library", KINDS)
 @pytest.mark.parametrize("kind", WITH_NAMES)
-def test_containers_hold_the_values_under_the_names_of_the_columns(kind, library):
+def test_containers_have_the_values_and_column_names(kind, library):
     data, model = WITH_NAMES[kind], quick().set_output(transform=library)
     usual = both_ways(quick(), data)  # of the kind that came in
     for filled, expected in zip(both_ways(model, data), usual, strict=True):
@@ -88,7 +88,7 @@ def test_a_pandas_index_stays():
         pd.testing.assert_index_equal(filled.index, frame.index)
 
 
-def test_default_goes_back_to_the_kind_that_came_in():
+def test_default_output_has_the_type_of_the_input():
     model = quick().set_output(transform="pandas").set_output(transform="default")
     assert isinstance(model.fit_transform(X), np.ndarray)
     assert model.fit_transform(LABELLED["polars with a column of names"]).columns == ["who", *NAMES]

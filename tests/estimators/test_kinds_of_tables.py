@@ -19,7 +19,7 @@ def stored(X):
     return sp.coo_array((X[rows, columns], (rows, columns)), shape=X.shape)
 
 
-def test_what_is_observed_is_kept_exactly():
+def test_observed_values_are_unchanged():
     X = table()
     filled = quick().fit_transform(X)
     seen = ~np.isnan(X)
@@ -39,7 +39,7 @@ def test_a_stored_zero_is_a_value_and_what_is_not_stored_is_missing(form):
     assert (filled[np.isnan(X)] != 0.0).all()
 
 
-def test_a_mask_is_missing():
+def test_masked_cells_are_missing():
     X = table()
     masked = np.ma.masked_array(np.where(np.isnan(X), 1e6, X), mask=np.isnan(X))
     np.testing.assert_array_equal(quick().fit_transform(masked), quick().fit_transform(X))
@@ -124,7 +124,7 @@ def test_other_types_of_number(kind):
     np.testing.assert_array_equal(filled, X.astype(float))
 
 
-def test_ratings_stay_within_their_scale():
+def test_predicted_ratings_are_clipped_to_the_scale():
     rng = np.random.default_rng(0)
     X = np.clip(np.rint(3 + 3 * np.outer(rng.normal(size=40), rng.normal(size=20))), 1, 5)
     X[rng.random(X.shape) < 0.3] = NAN

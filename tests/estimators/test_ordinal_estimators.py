@@ -65,7 +65,7 @@ def test_same_seed_same_answers(method):
 
 
 @EACH
-def test_levels_are_what_came(method):
+def test_levels_are_the_given_values(method):
     """Half stars, or names of steps that are not even: predictions are among them."""
     ratings = stars()
     halves = fr.Observations.from_triplets(ratings.rows, ratings.columns, ratings.values / 2)
@@ -152,7 +152,7 @@ def test_a_refused_refit_leaves_the_path():
     assert len(model.path_) > 3
 
 
-def test_what_only_sampling_gives():
+def test_means_and_diagnostics_need_sampling():
     ratings = stars()
     model = quick("gibbs").fit(ratings)
     means = model.predict_mean(ratings.rows, ratings.columns)
@@ -226,7 +226,7 @@ def test_ctrl_c_while_choosing_a_penalty_ends_the_fit(monkeypatch):
     assert count == 41
 
 
-def test_ctrl_c_while_sampling_keeps_what_there_is(monkeypatch):
+def test_ctrl_c_while_sampling_returns_what_was_sampled(monkeypatch):
     count, sweep = 0, gibbs.sweep
 
     def interrupted(*arguments):

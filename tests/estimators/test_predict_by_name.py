@@ -19,7 +19,7 @@ def named():
     return quick().fit(frame)
 
 
-def test_names_are_positions_of_the_table_that_came_in(named):
+def test_labels_are_mapped_to_positions(named):
     by_position = named.posterior_.block(np.arange(12), np.arange(5))
     assert named.predict(["row 3", "row 0"], [50, 30]).tolist() == pytest.approx(
         [by_position[3, 2], by_position[0, 0]], rel=1e-5
@@ -30,7 +30,7 @@ def test_names_are_positions_of_the_table_that_came_in(named):
     )
 
 
-def test_a_single_name_goes_with_many(named):
+def test_a_single_label_is_broadcast(named):
     columns = [30, 10, 50, 20, 40]
     block = named.predict_block(ROWS, columns)
     np.testing.assert_allclose(named.predict("row 2", columns), block[2], rtol=1e-5)
@@ -139,7 +139,7 @@ def test_nothing_missing_gives_no_table():
     assert list(quick().fit(table(missing=0.0)).predict_missing()) == []
 
 
-def test_answers_agree_with_each_other():
+def test_predictions_are_consistent_across_methods():
     X = table()
     model = quick()
     filled = model.fit_transform(X)

@@ -79,7 +79,7 @@ def test_one_row(model, X):
     check_best(answer, model, "r7", 2, missing_in(X, "r7"))
 
 
-def test_rows_come_in_the_order_asked_and_as_often(model):
+def test_rows_are_in_the_requested_order_with_repetitions(model):
     answer = model.recommend(["r9", "r5", "r9", "r0"], n=1)
     assert answer["row"].tolist() == ["r9", "r5", "r9", "r0"]
     assert answer["column"][0] == answer["column"][2]
@@ -97,7 +97,7 @@ def test_all_rows_are_those_of_the_table(model, X):
     pd.testing.assert_frame_equal(answer, model.recommend(ROWS, n=2))
 
 
-def test_more_than_is_left(model, X):
+def test_a_row_with_fewer_columns_than_requested(model, X):
     for n in (9, 10, 11, 10**9):
         answer = model.recommend("r5", n=n)
         check_best(answer, model, "r5", n, FILMS[1:])
@@ -105,7 +105,7 @@ def test_more_than_is_left(model, X):
     assert few["row"].tolist() == ["r5"] * 9
 
 
-def test_who_has_seen_everything_gets_nothing(model):
+def test_a_complete_row_gets_no_recommendations(model):
     answer = model.recommend("r4")
     assert isinstance(answer, pd.DataFrame)
     assert list(answer.columns) == ["row", "column", "value"]
@@ -116,7 +116,7 @@ def test_no_rows(model):
     assert len(model.recommend([])) == 0
 
 
-def test_ten_is_the_usual_number(model):
+def test_ten_is_the_default_number(model):
     assert len(model.recommend("r5", leave_out=None)) == 10
     assert len(model.recommend("r5")) == 9
 
@@ -150,7 +150,7 @@ def test_a_table_in_another_order_is_left_out_by_name(model, X):
     check_best(answer, model, "r2", 10, sorted({*FILMS} - {"film 8", "film 2"}))
 
 
-def test_an_array_is_left_out_by_place(model, X):
+def test_cells_of_an_array_are_left_out_by_position(model, X):
     pd.testing.assert_frame_equal(model.recommend(n=3, leave_out=X), model.recommend(n=3))
     with pytest.raises(InputError, match="all 30 rows"):
         model.recommend(leave_out=X[:5])
@@ -168,7 +168,7 @@ def test_what_cannot_be_left_out(model):
         model.recommend(leave_out=fr.Observations.from_triplets(["nobody"], ["film 1"], [1.0]))
 
 
-def test_without_the_entries_of_the_fit(model, tmp_path):
+def test_observed_cells_need_the_entries_of_the_fit(model, tmp_path):
     model.save(tmp_path / "model")
     loaded = fr.load(tmp_path / "model")
     with pytest.raises(NotSupportedError, match="leave_out=None for none"):
@@ -222,7 +222,7 @@ def test_curious_is_by_one_draw_for_each_row(name):
     assert len(used) >= 5
 
 
-def test_seeds_of_curiosity(model):
+def test_seeds_of_curious_recommendations(model):
     ask = {"n": 3, "by": "curious"}
     first = model.recommend(random_state=0, **ask)
     pd.testing.assert_frame_equal(first, model.recommend(random_state=0, **ask))
@@ -235,7 +235,7 @@ def test_seeds_of_curiosity(model):
 
 
 @pytest.mark.parametrize("by", ["cautious", "curious"])
-def test_what_is_seen_is_left_out_whatever_the_order_is_by(model, X, by):
+def test_observed_cells_are_left_out_in_every_order(model, X, by):
     answer = model.recommend(n=10, by=by, random_state=0)
     for row in ROWS:
         assert sorted(listed(answer, row)) == sorted(missing_in(X, row))
@@ -254,7 +254,7 @@ def test_methods_without_draws(name, by):
 # Kinds of tables
 
 
-def test_long_tables_keep_their_words():
+def test_long_tables_keep_their_column_names():
     for kind in (pd.DataFrame, pl.DataFrame):
         frame = kind({"user": list("uuvw"), "item": list("xyxy"), "rating": [1.0, 2.0, 3.0, 5.0]})
         answer = quick().fit(frame).recommend()
@@ -281,7 +281,7 @@ def test_names_of_an_array_are_numbers(X):
 # Ratings
 
 
-def test_the_end_of_a_rating_scale_does_not_tie():
+def test_clipping_to_the_rating_scale_causes_no_ties():
     """Values end at 5 stars, but the order is that of what they would have been."""
     X = ratings(40, 12)
     model = quick().fit(X)
@@ -336,14 +336,14 @@ _seen = seen
 
 
 @pytest.mark.parametrize("wrong", [_seen_by_place, _seen_by_nobody])
-def test_what_is_left_out_wrongly_is_seen(wrong, model, X, monkeypatch):
+def test_planted_bugs_in_what_is_left_out_are_detected(wrong, model, X, monkeypatch):
     monkeypatch.setattr(module, "seen", wrong)
     with pytest.raises(AssertionError):
         check_best(model.recommend("r7", n=10), model, "r7", 10, missing_in(X, "r7"))
 
 
 @pytest.mark.parametrize("bug", ["worst first", "one less", "values of others"])
-def test_a_wrong_order_is_seen(bug, model, X, monkeypatch):
+def test_planted_bugs_in_the_order_are_detected(bug, model, X, monkeypatch):
     right = low_rank.best_by_mean
 
     def wrong(*given):

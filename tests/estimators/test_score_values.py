@@ -33,7 +33,7 @@ TEST = fr.Observations.from_triplets([0, 1, 2, 3], [0, 0, 1, 1], [1.0, 4.0, 2.0,
 SEEN = np.array([[1.0, 9.0], [3.0, 4.0], [2.0, 7.0], [6.0, 5.0]])
 
 
-def test_every_field_by_hand():
+def test_every_score_of_a_worked_example():
     # Errors 0.4, -0.4, 2, 1; after rounding to 1, 4, 4, 6: 0, 0, 2, 1.
     model = Fixed(SEEN, [1.4, 3.6, 4.0, 6.0], [0, 4.1, 2.0, 1], [2, 6, 3, 4.9], (1.0, 6.0))
     scores = fr.score(TEST, model, level=0.8)
@@ -50,14 +50,14 @@ def test_every_field_by_hand():
     )
 
 
-def test_without_a_scale_the_range_is_that_of_what_was_seen():
+def test_without_a_scale_the_range_is_that_of_the_fitted_values():
     model = Fixed(SEEN, [1, 4, 2, 7], [0] * 4, [9] * 4, None)
     scores = fr.score(TEST, model, level=0.8)
     assert scores["nmae"] == pytest.approx(2 / 4 / 8)
     assert scores["coverage"] == 1.0
 
 
-def test_of_a_real_model():
+def test_scores_of_a_fitted_model():
     observations, _ = fr.synthetic(60, 40, rank=2, noise=0.3, missing=0.2, random_state=0)
     train, test = observations.split(random_state=0)
     model = quick(n_sweeps=100).fit(train)

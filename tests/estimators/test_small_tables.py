@@ -33,7 +33,7 @@ def _coverage(n_entries, n_tables, additive):
 @pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 @pytest.mark.parametrize("additive", [False, True])
 @pytest.mark.parametrize("n_entries", [3, 8])
-def test_intervals_hold_what_they_say(n_entries, additive):
+def test_coverage_of_intervals(n_entries, additive):
     """At least 85%, less 3 standard errors of 40 tables: about one false alarm in 1,000."""
     share, error = _coverage(n_entries, 40, additive)
     assert share > 0.85 - 3 * error
@@ -45,7 +45,7 @@ def test_intervals_hold_what_they_say(n_entries, additive):
 @pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 @pytest.mark.parametrize("additive", [False, True])
 @pytest.mark.parametrize("n_entries", [3, 5, 8, 12, 20])
-def test_intervals_of_many_tables_hold_what_they_say(n_entries, additive):
+def test_coverage_of_intervals_over_many_tables(n_entries, additive):
     """At least 85%, less 3 standard errors of 120 tables.
 
     If 85% are covered exactly, there is one false alarm in 740 for each case, and one in 74 for all ten.
@@ -57,7 +57,7 @@ def test_intervals_of_many_tables_hold_what_they_say(n_entries, additive):
 
 @pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 @pytest.mark.parametrize(("method", "fewest"), [(fr.GASR, 3), (fr.BPMF, 40)])
-def test_smaller_tables_are_warned_of(method, fewest):
+def test_smaller_tables_give_a_warning(method, fewest):
     X = np.full((10, 6), np.nan)
     X.flat[: fewest - 1] = np.random.default_rng(0).standard_normal(fewest - 1)
     with pytest.warns(SmallTableWarning, match=f"has {fewest - 1} entries.*need {fewest} or more"):

@@ -38,7 +38,7 @@ def _may_stop_early():
 
 
 @pytest.mark.parametrize("effects", ["mean", None])
-def test_hasi_takes_the_variance_of_the_values_for_that_of_the_noise(effects):
+def test_hasi_uses_the_variance_of_the_values_as_noise_variance(effects):
     """On a full table the formula of the docstring can be solved for each singular value."""
     X = 3.0 + 20.0 * np.random.default_rng(0).normal(size=(30, 20))
     penalty, beta = 60.0, 400.0
@@ -78,7 +78,7 @@ def test_finds_the_signal(fitted, problem):
     assert fitted.rank_ == fitted.singular_values_.size >= 3
 
 
-def test_the_path_is_kept_and_its_best_point_taken(fitted):
+def test_the_path_is_stored_and_its_best_point_used(fitted):
     best = min(fitted.path_, key=lambda point: point.validation_error)
     assert best.penalty == pytest.approx(fitted.penalty_)
     penalties = [point.penalty for point in fitted.path_]
@@ -129,12 +129,12 @@ def test_small_tables_give_finite_answers(method, X):
     assert np.isfinite(quick(method, **settings).fit_transform(X)).all()
 
 
-def test_one_entry_cannot_choose():
+def test_one_entry_is_too_few_to_choose_a_penalty():
     with pytest.raises(InputError, match="at least 2 entries"):
         quick(fr.SoftImpute).fit(np.array([[np.nan, 1.0]]))
 
 
-def test_forms_of_the_relaxed_problem_meet_the_others(problem):
+def test_forms_of_the_relaxed_problem_equal_other_methods(problem):
     """P2 has SoftImpute's solution; the marginal form has HASI's objective, from a start of its own."""
     observations, _ = problem
     tight = {"tolerance": 1e-8, "max_iterations": 2000, "penalty": 6.0}

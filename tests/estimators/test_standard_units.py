@@ -37,7 +37,7 @@ def test_zeros_without_centre():
 
 
 @pytest.mark.parametrize("scale", [1e160, 1.7e308, 1e-160, 5e-324])
-def test_what_has_no_variance_is_refused(scale):
+def test_values_without_representable_variance_are_rejected(scale):
     with pytest.raises(InputError, match="Change their unit first"):
         location_and_scale(np.array([0.0, 1.0, -1.0]) * scale, centre=True)
 
@@ -55,7 +55,7 @@ def test_entries_from_both_sides(dtype):
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (3, 1), (1, 1)])
-def test_a_single_row_or_column_has_an_empty_twin(shape):
+def test_a_single_row_or_column_gets_an_empty_second_one(shape):
     standard = standardise(fr.Observations.from_matrix(np.ones(shape)), True, np.dtype("float32"))
     m, n = shape
     assert standard.rows.pointers.size - 1 == max(m, 2)
@@ -74,7 +74,7 @@ def at_once(values, centre):
 
 @pytest.mark.parametrize("centre", [True, False])
 @pytest.mark.parametrize("size", [7, 2**20, 2_500_000])
-def test_block_by_block_is_as_good_as_at_once(size, centre):
+def test_blocks_give_the_same_result_as_all_values_together(size, centre):
     values = np.random.default_rng(0).normal(3.0, 2.0, size)
     got = location_and_scale(values, centre)
     np.testing.assert_allclose(got, at_once(values, centre), rtol=1e-15, atol=0)

@@ -37,7 +37,7 @@ def model():
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_what_is_no_table(name, model):
+def test_inputs_that_are_not_tables(name, model):
     table, words = STRANGE[name]
     for door in (
         fr.Observations.of,

@@ -71,13 +71,13 @@ def test_opens_the_browser_unless_told_not_to(model, monkeypatch, option, opened
     assert all(call in result.output for call in calls)
 
 
-def test_what_is_no_model_is_refused(tmp_path):
+def test_files_that_are_not_models_are_rejected(tmp_path):
     assert isinstance(run(tmp_path / "not-there.fillrank").exception, ReadError)
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     assert isinstance(run(tmp_path / "table.csv").exception, ReadError)
 
 
-def test_a_port_that_cannot_be_had(model):
+def test_a_port_that_is_not_available(model):
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()

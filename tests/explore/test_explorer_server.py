@@ -69,7 +69,7 @@ def raw(server, text):
         return connection.makefile("rb").readline()
 
 
-def test_listens_to_this_machine_alone(server):
+def test_listens_on_the_local_address_only(server):
     assert server.socket.getsockname()[0] == "127.0.0.1"
 
 
@@ -89,7 +89,7 @@ def test_the_printed_address_opens_the_page_and_gives_the_cookie(server):
 
 @pytest.mark.parametrize("path", ["/", "/app.js", "/style.css", "/api/about", "/api/search", "/x"])
 @pytest.mark.parametrize("token", [None, "", "wrong", "é", "a" * 5000])
-def test_nothing_without_the_token(server, path, token):
+def test_requests_without_the_token_are_rejected(server, path, token):
     cookies = {} if token is None else {"Cookie": f"{server.cookie}={quote(token)}"}
     reply = request(server, path, headers=cookies)
     assert reply.status == 403
@@ -99,11 +99,11 @@ def test_nothing_without_the_token(server, path, token):
         assert request(server, f"{path}?token={quote(token)}", headers={}).status == 403
 
 
-def test_the_token_in_an_address_opens_the_page_alone(server):
+def test_the_token_in_an_address_is_valid_only_for_the_page(server):
     assert request(server, f"/api/about?token={server.token}", headers={}).status == 403
 
 
-def test_cookies_of_another_port_do_not_count(server):
+def test_cookies_of_another_port_are_ignored(server):
     assert request(server, "/", headers={"Cookie": f"fillrank-1={server.token}"}).status == 403
     assert request(server, "/", headers={"Cookie": f"fillrank={server.token}"}).status == 403
 
@@ -118,7 +118,7 @@ def test_other_names_for_this_server_are_refused(server, host):
     assert request(server, f"/?token={server.token}", headers=headers).status == 403
 
 
-def test_own_names(server):
+def test_names_of_this_machine_are_accepted(server):
     for host in ("127.0.0.1", "localhost", "LOCALHOST"):
         headers = own(server) | {"Host": f"{host}:{server.server_port}"}
         assert request(server, "/api/about", headers=headers).status == 200
@@ -139,7 +139,7 @@ def test_other_pages_are_refused_even_with_the_cookie(server, source):
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "", "http://127.0.0.1:1"])
-def test_files_come_from_the_page_alone(server, origin):
+def test_only_files_of_the_page_are_served(server, origin):
     assert post(server, CSV, Origin=origin).status == 403
 
 
@@ -163,7 +163,7 @@ def test_files_come_from_the_page_alone(server, origin):
         "/favicon.ico",
     ],
 )
-def test_what_is_not_known_is_not_found(server, path):
+def test_unknown_paths_are_not_found(server, path):
     reply = request(server, path)
     assert reply.status == 404
     assert "root:" not in reply.body.decode()
@@ -177,7 +177,7 @@ def test_other_methods_are_refused(server, method):
     assert request(server, "/api/about", method, headers={}).status == 403
 
 
-def test_what_is_no_request_is_refused(server):
+def test_invalid_requests_are_rejected(server):
     assert raw(server, b"NONSENSE / HTTP/1.1\r\n\r\n").split()[1] == b"501"
     assert raw(server, b"GET / HTTP/9.9\r\n\r\n").split()[1] == b"505"
     assert raw(server, b"\x16\x03\x01\x02\x00\r\n\r\n")  # a greeting of TLS
@@ -185,7 +185,7 @@ def test_what_is_no_request_is_refused(server):
     assert request(server, "/api/about").status == 200
 
 
-def test_every_answer_tells_the_browser_to_be_strict(server):
+def test_every_response_has_security_headers(server):
     for path in ("/", "/app.js", "/api/about", "/nothing"):
         headers = request(server, path).headers
         policy = headers["Content-Security-Policy"]
@@ -199,7 +199,7 @@ def test_every_answer_tells_the_browser_to_be_strict(server):
         assert "Python" not in headers.get("Server", "")
 
 
-def test_answers(server):
+def test_responses(server):
     assert request(server, "/api/about").json["rows"] == 80
     found = request(server, "/api/search?side=rows&part=PERSON%207").json
     assert found["matches"][0]["name"] == "person 7"
@@ -227,7 +227,7 @@ def test_answers(server):
         "/api/recommend?by=luck",
     ],
 )
-def test_questions_that_make_no_sense(server, path):
+def test_invalid_parameters_are_rejected(server, path):
     reply = request(server, path)
     assert reply.status in (400, 404)
     assert "must be" in reply.json["error"] or "are for rows" in reply.json["error"]
@@ -303,7 +303,7 @@ def test_large_files_are_refused_before_they_are_read(server):
 
 
 @pytest.mark.parametrize("field", ["Content-Length", "content-length"])
-def test_what_follows_a_body_that_was_not_asked_for_is_no_request(server, field):
+def test_an_unread_body_is_not_parsed_as_a_request(server, field):
     head = f"Host: 127.0.0.1:{server.server_port}\r\nCookie: {server.cookie}={server.token}\r\n"
     inner = f"GET /api/about HTTP/1.1\r\n{head}\r\n"
     outer = f"GET / HTTP/1.1\r\n{head}{field}: {len(inner)}\r\n\r\n{inner}"
@@ -314,7 +314,7 @@ def test_what_follows_a_body_that_was_not_asked_for_is_no_request(server, field)
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
-def test_a_file_that_ends_early_harms_nobody(server, capsys):
+def test_an_upload_that_ends_early_is_reported(server, capsys):
     head = (
         f"POST /api/fill?name=a.csv HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n"
         f"Cookie: {server.cookie}={server.token}\r\n"
@@ -329,7 +329,7 @@ def test_a_file_that_ends_early_harms_nobody(server, capsys):
 
 
 @pytest.mark.parametrize("sent", [b"", b"who,"])
-def test_a_file_that_does_not_come_is_not_waited_for(server, sent, monkeypatch, capsys):
+def test_an_upload_that_does_not_arrive_times_out(server, sent, monkeypatch, capsys):
     monkeypatch.setattr(Handler, "upload_seconds", 0.2)
     head = (
         f"POST /api/fill?name=a.csv HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n"
@@ -345,7 +345,7 @@ def test_a_file_that_does_not_come_is_not_waited_for(server, sent, monkeypatch, 
     assert capsys.readouterr().err == ""
 
 
-def test_a_file_that_comes_drop_by_drop_is_not_waited_for(server, monkeypatch, capsys):
+def test_a_slow_upload_times_out(server, monkeypatch, capsys):
     now = iter(range(0, 1000, 25))  # every look at the clock is 25 seconds later
     clock = SimpleNamespace(monotonic=lambda: float(next(now)))
     monkeypatch.setattr(requests, "time", clock)
@@ -369,7 +369,7 @@ def test_a_file_that_comes_drop_by_drop_is_not_waited_for(server, monkeypatch, c
         b"PK\x03\x04" + bytes(50),
     ],
 )
-def test_strange_files_are_no_bugs(server, content, capsys):
+def test_unusual_files_cause_no_server_error(server, content, capsys):
     assert post(server, content).status in (200, 422)
     assert capsys.readouterr().err == ""
 
@@ -384,7 +384,7 @@ def test_a_connection_serves_many_requests(server):
     connection.close()
 
 
-def test_requests_at_the_same_time_get_their_own_answers(server):
+def test_concurrent_requests_get_their_own_responses(server):
     def name(at):
         return request(server, f"/api/line?side=rows&at={at}").json["name"]
 
@@ -403,7 +403,7 @@ def test_requests_at_the_same_time_get_their_own_answers(server):
         assert list(pool.map(together, range(24))) == alone
 
 
-def test_a_bug_is_shown_in_the_terminal_and_does_not_end_the_page(server, capsys, monkeypatch):
+def test_a_bug_is_shown_in_the_terminal_and_does_not_end_the_server(server, capsys, monkeypatch):
     monkeypatch.setattr(ModelView, "about", lambda self: 1 // 0)
     reply = request(server, "/api/about")
     assert reply.status == 500
@@ -412,7 +412,7 @@ def test_a_bug_is_shown_in_the_terminal_and_does_not_end_the_page(server, capsys
     assert request(server, "/api/search").status == 200
 
 
-def test_a_port_that_is_taken_or_none(server):
+def test_used_and_invalid_ports(server):
     for port in (server.server_port, 70_000):
         with pytest.raises(InputError, match=f"port {port} cannot be used"):
             Explorer(server.view, port)

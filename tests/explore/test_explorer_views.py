@@ -20,7 +20,7 @@ def by_name(line):
     return {cell["name"]: cell for cell in line["cells"]}
 
 
-def test_a_row_has_known_values_as_they_are_and_the_models_for_others(view):
+def test_a_row_has_observed_values_and_predictions(view):
     model, data = view.model, view.model.observations_
     cells = by_name(view.line("rows", 7, Query()))
     name = data.row_labels[7]
@@ -37,7 +37,7 @@ def test_a_row_has_known_values_as_they_are_and_the_models_for_others(view):
             assert [cell["low"], cell["high"]] == pytest.approx([low[0], high[0]], rel=1e-6)
 
 
-def test_a_column_is_the_same_cells_from_the_other_side(view):
+def test_a_column_has_the_same_values_as_its_rows(view):
     rows = by_name(view.line("rows", 7, Query()))
     at = view.labels["columns"].position("tea")
     column = view.line("columns", at, Query("high", "all", 0))
@@ -159,7 +159,7 @@ def test_names_of_mixed_types():
     assert set(found) <= {str(name) for name in columns}
 
 
-def test_names_that_are_less_than_characters():
+def test_labels_with_lone_surrogates():
     names = ["\ud800", "tea\udc80", *"abcdefgh"]
     model = fr.GASR(n_sweeps=20, random_state=0, progress=False, n_threads=1)
     view = ModelView(model.fit(observed(names, names)), "surrogates")
@@ -170,7 +170,7 @@ def test_names_that_are_less_than_characters():
     assert {"\ufffd", "tea\ufffd"} <= set(missing["column"])
 
 
-def test_a_large_model_gives_a_page_at_a_time():
+def test_a_large_model_is_shown_in_pages():
     view = ModelView(large(), "large")
     found = view.search("rows", "user 0")
     assert found["total"] == 10_000

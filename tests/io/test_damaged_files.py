@@ -142,7 +142,7 @@ def test_large_matrix_market_files_are_read_alike_with_and_without_pyarrow(
 @pytest.mark.parametrize(
     "shape", [(2_000_000_000, 2_000_000_000), (10_000_000, 1), (1, 3_000_000_000)]
 )
-def test_a_shape_that_the_entries_do_not_bear_out(shape, tmp_path):
+def test_a_shape_too_large_for_its_entries(shape, tmp_path):
     n_rows, n_columns = shape
     with pytest.raises(InputError, match=f"{n_rows:,} x {n_columns:,}|up to 2,147,483,647"):
         read_mtx(f"{HEADER}{n_rows} {n_columns} 1\n1 1 5\n", tmp_path)
@@ -227,7 +227,7 @@ def test_a_sparse_matrix_in_memory_is_checked_too():
     "shape", ["(1000000000, 1000)", "(2, -2)", "(99999999999, 99999999999)", "(3, 2)"]
 )
 @pytest.mark.parametrize("name", ["x.npy", "x.npz"])
-def test_an_array_that_says_it_is_larger_than_its_file(shape, name, tmp_path):
+def test_an_array_declared_larger_than_its_file(shape, name, tmp_path):
     data = saved(np.ones((2, 2)))
     header = data[10:128].replace(b"(2, 2)", shape.encode()).rstrip().ljust(117) + b"\n"
     data = data[:10] + header + data[128:]
@@ -289,7 +289,7 @@ def test_unsigned_pointers_that_descend(dtype, tmp_path):
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_names_that_are_no_text(order, tmp_path):
+def test_labels_with_invalid_unicode(order, tmp_path):
     names = np.array(["tea", "milk"], dtype=f"{order}U4")
     arrays = {"rows": np.array([1, 2]), "columns": names, "values": np.ones(2)}
     np.savez(tmp_path / "x.npz", **arrays)
@@ -300,7 +300,7 @@ def test_names_that_are_no_text(order, tmp_path):
         read(tmp_path / "x.npz")
 
 
-def test_records_are_no_numbers(tmp_path):
+def test_record_arrays_are_rejected(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((2, 2), dtype=[("a", float)]))
     with pytest.raises(
         InputError, match=r"x.npy: arrays must contain real numbers or labels; got dtype"

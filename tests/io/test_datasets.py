@@ -94,7 +94,7 @@ def test_downloads_once(cache, publisher, name):
     assert [path.name for path in cache.iterdir()] == [f"{name}.zip"]
 
 
-def test_what_is_not_as_published_is_not_kept(cache, publisher, monkeypatch):
+def test_files_that_differ_from_the_published_ones_are_deleted(cache, publisher, monkeypatch):
     publish(monkeypatch, md5="0" * 32)
     with pytest.raises(
         ReadError, match=r"differs from the published one: its MD5 is [0-9a-f]{32}, not 0"
@@ -133,7 +133,7 @@ def test_published_addresses():
         assert len(dataset.md5) == 32
 
 
-def test_places_without_the_data(tmp_path):
+def test_paths_without_the_data(tmp_path):
     with pytest.raises(ReadError, match=r"has no ratings.dat, the ratings of ml-1m"):
         load("ml-1m", tmp_path)
     with pytest.raises(

@@ -74,7 +74,7 @@ def read_within(monkeypatch):
 
 
 @pytest.mark.parametrize("name", [*TEXTS, *ARRAYS, *ARCHIVES, "sparse.npz", "wide.csv.gz"])
-def test_what_is_made_of_a_file_counts(name, read_within, tmp_path):
+def test_memory_estimates_include_parsed_data(name, read_within, tmp_path):
     path = tmp_path / name
     write(path)
     read(path)  # whatever is imported on the way is in memory now

@@ -141,19 +141,19 @@ def test_values_of_each_kind(tmp_path, values):
         ({"r": [1], "c": [2], "w": [3]}, "no column 'v'; the columns are 'r', 'c', 'w'"),
     ],
 )
-def test_what_is_refused_is_refused_in_the_same_words(tmp_path, table, message):
+def test_errors_are_the_same_as_for_data_frames(tmp_path, table, message):
     pl.DataFrame(table).write_parquet(tmp_path / "t.parquet")
     _, words = check_alike(tmp_path / "t.parquet", **FIELDS)
     assert message in words
 
 
-def test_a_field_can_serve_twice(tmp_path):
+def test_a_column_can_be_used_twice(tmp_path):
     pl.DataFrame({"r": [1, 2, 3, 4], "v": [1, 2, 3, 4]}).write_parquet(tmp_path / "t.parquet")
     got = check_alike(tmp_path / "t.parquet", row="r", column="r", value="v")
     assert got.shape == (4, 4)
 
 
-def test_batches_need_not_be_those_of_the_file(tmp_path):
+def test_batches_can_cross_row_groups(tmp_path):
     rng = np.random.default_rng(0)
     cells = rng.permutation(40)
     table = pa.table({"user": cells // 5, "item": cells % 5, "rating": rng.standard_normal(40)})
@@ -266,7 +266,9 @@ def test_a_file_with_any_byte_damaged_is_read_or_refused(tmp_path, library):
 
 
 @pytest.mark.parametrize(("n_lines", "words"), [(2, "more"), (4, "fewer"), (2**62, "fewer")])
-def test_a_file_that_says_it_has_other_lines(n_lines, words, tmp_path, library, monkeypatch):
+def test_a_file_that_declares_a_wrong_number_of_lines(
+    n_lines, words, tmp_path, library, monkeypatch
+):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"r": [1, 2, 3], "c": [1, 2, 3], "v": [1.0, 2.0, 3.0]}), path)
     name = opener(library)
@@ -289,7 +291,7 @@ def _of_lines(table, n_lines):
     return table._replace(n_lines=n_lines, batches=batches)
 
 
-def test_a_file_that_says_it_has_less_than_no_lines(tmp_path, library, monkeypatch):
+def test_a_file_that_declares_a_negative_number_of_lines(tmp_path, library, monkeypatch):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"r": [1], "c": [1], "v": [1.0]}), path)
     truly = getattr(parquet, opener(library))

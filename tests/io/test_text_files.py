@@ -48,7 +48,7 @@ def long_text(delimiter, header="user item rating", decimal="."):
 @pytest.mark.parametrize(
     "name", ["t.csv", "t.tsv", "t.txt", "t.dat", "t.data", "T.CSV", "t.csv.gz"]
 )
-def test_long_in_every_dress_is_the_triplets(write, header, delimiter, decimal, name):
+def test_long_tables_in_every_format(write, header, delimiter, decimal, name):
     path = write(long_text(delimiter, header, decimal), name)
     expected = Observations.from_triplets(*zip(*LONG, strict=True))
     assert_same(read(path), expected)
@@ -63,7 +63,7 @@ def test_line_ends_marks_and_blank_lines_do_not_matter(write, end, bom, last):
     assert as_dict(read(write(text))) == {(row, column): value for row, column, value in LONG}
 
 
-def test_byte_order_mark_is_no_part_of_a_name(write):
+def test_byte_order_mark_is_not_part_of_a_label(write):
     path = write("\ufeffwho,what,how\nAna,tea,5\n")
     assert as_dict(read(path, row="who", column="what", value="how")) == {("Ana", "tea"): 5}
 
@@ -113,7 +113,7 @@ def test_missing_is_written_in_many_ways(write, missing):
         "name\tx\ty\nAna\t1\t2.5\nBen\t\t-4\n",
     ],
 )
-def test_wide_in_every_dress(write, text):
+def test_wide_tables_in_every_format(write, text):
     observations = read(write(text))
     assert as_dict(observations) == WIDE
     assert observations.row_labels.tolist() == ["Ana", "Ben"]
@@ -167,7 +167,7 @@ def test_long_or_wide(write, text, shape):
     assert read(write(text)).shape == shape
 
 
-def test_layout_overrules_the_guess(write):
+def test_layout_overrides_detection(write):
     text = "a,b,c\n1,2,3\n4,5,6\n"
     assert read(write(text)).shape == (2, 3)
     assert as_dict(read(write(text), layout="long")) == {(1, 2): 3, (4, 5): 6}
@@ -251,12 +251,12 @@ def test_column_that_is_not_there(write):
         ('user,item,rating\n1,2,3\n"1,2,3\n' + "1,2,3\n" * 30_000, r"field larger than"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_place(write, text, message):
+def test_errors_have_the_location(write, text, message):
     with pytest.raises(ReadError, match=message):
         read(write(text))
 
 
-def test_nothing_is_here_in_many_words(write):
+def test_spellings_of_missing_values(write):
     got = read(write("name,a,b\nx,1,--\ny,Missing,2\nz,<NA>,3\nw,<na>,MISSING\nv,4,null\n"))
     assert as_dict(got) == {("x", "a"): 1, ("y", "b"): 2, ("z", "b"): 3, ("v", "a"): 4}
     got = read(write("a,b\n1,--\n--,3\n"))
@@ -344,7 +344,7 @@ def only_for_heads(limit):
     "line",
     ["007,2,3", "-0,2,3", "0x7,2,3", "a,2,3", "1.0,2,3", '"7",2,3', "7,2,NA", "7,2,", "7 , 2 ,3"],
 )
-def test_fast_reader_leaves_what_is_odd_to_the_slow_one(write, monkeypatch, line):
+def test_fast_reader_leaves_unusual_tables_to_the_slow_one(write, monkeypatch, line):
     path = write("row,column,value\n1,1,1\n" + line + "\n5,0,0\n")
     slow = read(path)
     monkeypatch.setattr(fast_text, "SMALL", 0)
@@ -360,7 +360,7 @@ def test_fast_reader_leaves_errors_to_the_slow_one(write, monkeypatch):
         read(write("row,column,value\n1,1,1\n1,2\n1,3,4\n"))
 
 
-def test_without_pyarrow_the_slow_reader_serves(write, monkeypatch):
+def test_without_pyarrow_the_slow_reader_is_used(write, monkeypatch):
     monkeypatch.setattr(fast_text, "SMALL", 0)
     monkeypatch.setattr(fast_text, "find_spec", lambda name: None)
     monkeypatch.setattr(
@@ -384,7 +384,7 @@ TABLE_ABOVE = "name,a,b,c\nx,1,,3\ny,4,5,6\nz,7,8,\n"
         ("Source: World Bank, 2020, 4, 7", 5),
     ],
 )
-def test_a_note_below_the_table_is_no_row(note, line, tmp_path):
+def test_a_note_below_the_table_is_not_a_row(note, line, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(TABLE_ABOVE + note)
     with pytest.raises(ReadError, match=rf"t.csv, line {line}: .*Delete the line if it is a note"):
@@ -401,6 +401,6 @@ def test_a_note_below_the_table_is_no_row(note, line, tmp_path):
     ],
     ids=["not the last", "after a blank line", "an empty row", "labels like notes"],
 )
-def test_rows_that_are_no_notes(text, tmp_path):
+def test_rows_that_look_like_notes(text, tmp_path):
     (tmp_path / "t.csv").write_text(text)
     assert read(tmp_path / "t.csv").shape[0] == text.count("\n") - 1 - text.count("\n\n")

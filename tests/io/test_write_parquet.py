@@ -47,7 +47,7 @@ def test_a_table_is_written_before_the_next_is_made(tmp_path, monkeypatch):
     assert order == ["made", "written"] * 3
 
 
-def test_predictions_come_back(tmp_path):
+def test_predictions_are_read_as_written(tmp_path):
     data, _ = fr.synthetic(30, 20, rank=1, noise=0.1, missing=0.4, random_state=0)
     model = fr.SoftImpute(penalty=1.0).fit(data)
     path = tmp_path / "missing.parquet"
@@ -81,7 +81,7 @@ def test_tables_that_differ(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_no_table(tmp_path):
+def test_inputs_that_are_not_tables(tmp_path):
     with pytest.raises(InputError, match="the stream was empty"):
         fr.write_parquet(tmp_path / "none.parquet", [])
     with pytest.raises(InputError, match="got ndarray"):

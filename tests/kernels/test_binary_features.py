@@ -81,7 +81,7 @@ def test_counts_and_slots_stay_in_order():
 
 
 @pytest.mark.parametrize("ranges", [[(0, 9)], [(5, 9), (0, 3), (3, 5)]])
-def test_new_rows_can_be_shared_out(ranges):
+def test_new_rows_can_be_drawn_in_any_partition(ranges):
     entries, weights, features = _table()
     held = features.V.copy()
     again = features._replace(Z=features.Z.copy())
@@ -93,7 +93,7 @@ def test_new_rows_can_be_shared_out(ranges):
     np.testing.assert_array_equal(features.V, held)
 
 
-def test_no_features_and_no_room():
+def test_no_features_and_no_free_slots():
     entries, weights, _ = _table()
     features = Features(np.zeros((9, 0)), np.zeros((7, 0)), np.zeros(0, dtype=np.int64))
     feature_rows(

@@ -96,7 +96,7 @@ def test_what_the_free_coefficients_were_does_not_matter():
     assert squares[0] == pytest.approx(squares[1], rel=1e-10)
 
 
-def test_a_relaxed_draw_lies_beyond_the_mean():
+def test_an_overrelaxed_draw_is_beyond_the_mean():
     """mu + a (c - mu) + sqrt(1 - a^2) (fresh - mu), where fresh is the draw with the same normals."""
     X, own, other = _problem()
     prior, noise, a = _prior([4]), 0.3, -0.6
@@ -130,7 +130,7 @@ def _square_and_truth(distance):
 
 
 @pytest.mark.parametrize("distance", FEW.values(), ids=FEW.keys())
-def test_squares_are_accurate_where_there_is_hardly_any_noise(distance):
+def test_squares_are_accurate_if_the_noise_is_small(distance):
     """To 5%: a residual of 1e-5 is left by the difference of numbers near 2, with 24 bits."""
     square, truth = _square_and_truth(distance)
     assert square == pytest.approx(truth, rel=0.05)

@@ -74,7 +74,7 @@ def test_rows_of_every_length_agree_with_the_twin(width, n_free, dtype):
     np.testing.assert_allclose(squares, expected_squares, rtol=10 * tolerance, atol=tolerance)
 
 
-def test_rows_outside_the_range_stay():
+def test_rows_outside_the_range_are_unchanged():
     """Only the rows from start to stop are drawn, with the bits that they have in any range."""
     _, _, entries, own, other = _problem(np.float64)
     whole, part, squares = own.copy(), own.copy(), np.full(own.shape[0], np.nan)

@@ -111,7 +111,7 @@ def test_nan_stays_in_its_row():
     np.testing.assert_array_equal(np.delete(own, 5, 0), np.delete(expected, 5, 0))
 
 
-def test_rows_outside_the_range_stay():
+def test_rows_outside_the_range_are_unchanged():
     problem = Problem(np.float64, 6)
     own, squares = problem.draw(4, 8)
     np.testing.assert_array_equal(own[:4], problem.own[:4])
@@ -243,23 +243,23 @@ def _plant(monkeypatch, bug):
     plant(monkeypatch, module, name, old, new, users=users)
 
 
-def test_nothing_is_caught_where_nothing_is_planted():
+def test_checks_pass_without_a_planted_bug():
     assert Problem(np.float64, 6).errors(joint_rows.py_func) < TOLERANCE[np.float64]
 
 
 @pytest.mark.parametrize("bug", BUGS)
-def test_the_twin_catches(bug, monkeypatch):
+def test_planted_bugs_differ_from_the_reference(bug, monkeypatch):
     _plant(monkeypatch, bug)
     assert not Problem(np.float64, 6).errors(joint_rows.py_func) < 1e-3
 
 
 @pytest.mark.parametrize("bug", WRONG_LAW)
-def test_the_distribution_catches(bug, monkeypatch):
+def test_planted_bugs_change_the_distribution(bug, monkeypatch):
     _plant(monkeypatch, bug)
     assert not _largest_score(_white_draws(0, joint_rows.py_func, n=1000)) < 1.0
 
 
-def test_the_twin_catches_sums_that_are_too_coarse(monkeypatch):
+def test_coarse_sums_differ_from_the_reference(monkeypatch):
     """Without the second, finer pass."""
     set_constants(monkeypatch, module, {"_COARSE": 1e-12}, ())
     assert not Problem(np.float32, 11, "weak").errors(joint_rows.py_func) < 1e-2

@@ -52,7 +52,7 @@ def _arithmetic(a, b, x, at, out):
 
 
 @both
-def test_a_block_is_turned(dtype):
+def test_a_block_is_transposed(dtype):
     block = np.arange(LANES**2, dtype=dtype).reshape(LANES, LANES)
     out = np.zeros_like(block)
     _turn(block, out)

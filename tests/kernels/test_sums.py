@@ -29,7 +29,7 @@ def test_gram(shape, dtype):
 
 @SHAPED
 @TYPED
-def test_turned(shape, dtype):
+def test_multiplied(shape, dtype):
     rng, factors = _block(shape, dtype)
     matrix = rng.standard_normal((shape[1], 7))
     got = multiplied(factors, matrix, Workers(1))

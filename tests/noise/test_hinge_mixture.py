@@ -77,7 +77,7 @@ def _exact_thresholds(rng, n, grid):
     return np.stack(drawn, axis=1), densities
 
 
-def test_a_pass_keeps_the_distribution_of_the_thresholds():
+def test_a_pass_leaves_the_distribution_of_the_thresholds_invariant():
     """From the distribution with lambda integrated out, one pass must lead to it; and it must move."""
     n = 20_000
     grid = np.linspace(-15.0, 15.0, 6001)
@@ -122,7 +122,7 @@ def _pass(entries, scorer, ranges):
     return scorer.thresholds, *working
 
 
-def test_rows_can_be_shared_out():
+def test_rows_can_be_drawn_in_any_partition():
     """The same bits for any ranges of rows; an empty row draws its thresholds too."""
     entries, scorer = _random_problem()
     whole = _pass(entries, scorer, [(0, 5)])

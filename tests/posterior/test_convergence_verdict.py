@@ -60,7 +60,7 @@ def test_a_drift_in_a_single_chain():
     assert "R-hat of the worst 5% of predictions" in verdict.reason
 
 
-def test_chains_apart():
+def test_chains_that_disagree():
     variance, spectra, probes = traces(2)
     probes[1] += 3.0
     verdict = diagnose(variance, spectra, probes, 0)
@@ -68,7 +68,7 @@ def test_chains_apart():
     assert "R-hat of the worst 5% of predictions" in verdict.reason
 
 
-def test_a_few_cells_apart_are_enough():
+def test_a_few_cells_that_disagree_are_enough():
     """The worst 5% decide, not the typical cell."""
     variance, spectra, probes = traces(2)
     probes[1, :, :6] += 3.0
@@ -77,7 +77,7 @@ def test_a_few_cells_apart_are_enough():
     assert not verdict.converged
 
 
-def test_scalars_apart():
+def test_scalars_that_disagree():
     variance, spectra, probes = traces(2)
     variance["residual_variance"][1] += 3.0
     verdict = diagnose(variance, spectra, probes, 0)
@@ -138,7 +138,7 @@ def test_too_few_draws_to_judge(n_draws):
     assert f"{n_draws} draws in 1 chain(s)" in str(verdict)
 
 
-def test_what_never_moves_has_converged():
+def test_constant_quantities_have_converged():
     verdict = diagnose(
         {"residual_variance": np.ones((1, 100))}, np.ones((1, 100, 2)), np.ones((1, 100, 5)), 2
     )
@@ -147,7 +147,7 @@ def test_what_never_moves_has_converged():
     assert verdict.converged
 
 
-def test_chains_that_stand_still_apart_have_not():
+def test_chains_at_different_constants_have_not_converged():
     variance, spectra, probes = traces(2)
     probes[0], probes[1] = 1.0, 2.0
     assert not diagnose(variance, spectra, probes, 0).converged

@@ -135,11 +135,11 @@ def test_expected_rows_are_gaussian_regressions():
     assert error_of_means() < 1e-12
 
 
-def test_draws_have_the_law_of_the_joint_gaussian():
+def test_draws_have_the_joint_gaussian_distribution():
     assert score_of_draws() < 1.0
 
 
-def test_ones_beside_the_column_effects_stay():
+def test_ones_of_the_column_effects_are_unchanged():
     for w in folded(posterior_of(two_kinds(4))).draws:
         np.testing.assert_array_equal(w.left[:, -1], 1.0)
 
@@ -161,7 +161,7 @@ def in_one_space(m=50, n=40):
     return [Draw(A @ turns[0, t], B @ turns[1, t], 0.1 + 0.1 * t) for t in range(5)]
 
 
-def test_the_mean_needs_no_more_than_the_space_of_the_columns(monkeypatch):
+def test_the_mean_is_in_the_column_space_of_the_fit(monkeypatch):
     monkeypatch.setattr("fillrank.posterior.mean._FEWEST", 1)  # as in a large table
     draws = in_one_space()
     new = folded(posterior_of(draws)).mean
@@ -187,7 +187,7 @@ def test_a_method_without_draws_gives_the_conditional_mean():
     assert new.mean.noise_variance == kept.noise_variance
 
 
-def test_units_stay():
+def test_units_are_those_of_the_fit():
     units = Units(10.0, 2.0, (0.0, 20.0))
     assert folded(posterior_of(two_kinds(2), units)).units == units
 
@@ -245,7 +245,7 @@ def test_new_columns_are_new_rows_of_the_transpose():
     assert all(w.left is v.left for w, v in zip(new.draws, draws, strict=True))
 
 
-def test_turned_factors_give_the_same_predictions():
+def test_rotated_factors_give_the_same_predictions():
     """A method that does not fix the basis of its factors, as BPMF, does not depend on it.
 
     With many rows, so that the shrinkage of correlations, which does, is small.
@@ -268,13 +268,13 @@ def test_extreme_noise(noise, dtype):
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4])
-def test_next_to_no_rows(m):
+def test_very_few_fitted_rows(m):
     for w in folded(posterior_of([draw(m=m), draw(m=m, seed=1)])).draws:
         assert np.isfinite(w.left).all()
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-30, 1e-23, 3e-23])
-def test_a_component_that_no_row_has_stays_nothing(scale):
+def test_a_component_of_zeros_stays_zero(scale):
     """In float32 its squares have too few digits for a correlation, or none."""
     left, right, noise = draw(m=3000)
     left[:, 1] = scale * left[:, 0]
@@ -348,19 +348,19 @@ def _plant(monkeypatch, bug):
     monkeypatch.setitem(globals(), "fold_in_rows", module.fold_in_rows)
 
 
-def test_nothing_is_caught_where_nothing_is_planted(uncompiled):
+def test_checks_pass_without_a_planted_bug(uncompiled):
     assert error_of_means() < 1e-12
     assert score_of_draws() < 1.0
 
 
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug not in ONLY_DRAWS])
-def test_means_catch(bug, uncompiled):
+def test_planted_bugs_change_the_means(bug, uncompiled):
     _plant(uncompiled, bug)
     assert not error_of_means() < 1e-3
 
 
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug not in ONLY_MEANS])
-def test_draws_catch(bug, uncompiled):
+def test_planted_bugs_change_the_draws(bug, uncompiled):
     _plant(uncompiled, bug)
     assert not score_of_draws() < 1.0
 
@@ -392,11 +392,11 @@ def score_of_next_rows(n_tables=400):
     return abs(z) / limit_of(1)
 
 
-def test_few_rows_say_how_little_they_know():
+def test_intervals_account_for_few_fitted_rows():
     assert score_of_next_rows() < 1.0
 
 
-def test_coverage_catches_few_rows_taken_for_all(monkeypatch):
+def test_ignoring_the_number_of_rows_is_detected(monkeypatch):
     _plant(monkeypatch, "variances of the rows")
     assert not score_of_next_rows() < 1.0
 
@@ -436,10 +436,10 @@ def coverage_of_fits(fits, n_given):
 
 @pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 @pytest.mark.parametrize("n_given", GIVEN)
-def test_intervals_of_new_rows_hold_what_they_promise(fits, n_given):
+def test_coverage_of_intervals_of_new_rows(fits, n_given):
     assert coverage_of_fits(fits, n_given) == pytest.approx(0.9, abs=GIVEN[n_given])
 
 
-def test_coverage_catches_draws_that_are_means(fits, uncompiled):
+def test_means_in_place_of_draws_are_detected(fits, uncompiled):
     _plant(uncompiled, "draws are means")
     assert coverage_of_fits(fits, 3) < 0.9 - 2 * GIVEN[3]

@@ -20,7 +20,7 @@ def test_draws_of_a_noisy_posterior_are_rounded():
     assert [d.noise_variance for d in rounded] == [d.noise_variance for d in draws]
 
 
-def test_a_posterior_narrower_than_the_rounding_is_left_alone():
+def test_a_posterior_narrower_than_the_rounding_is_not_rounded():
     draws = some_draws(30, 20, spread=1e-4, dtype="float32")
     assert halved(draws, *CELLS) is draws
 
@@ -35,7 +35,7 @@ def test_sides_of_very_different_size():
     np.testing.assert_allclose(rounded[0].at(*CELLS), draws[0].at(*CELLS), atol=0.01)
 
 
-def test_numbers_beyond_half_precision_are_left_alone():
+def test_numbers_beyond_half_precision_are_not_rounded():
     draws = [
         draw._replace(left=np.float32(1e9) * draw.left, right=np.float32(1e9) * draw.right)
         for draw in some_draws(30, 20, dtype="float32")
@@ -43,13 +43,13 @@ def test_numbers_beyond_half_precision_are_left_alone():
     assert halved(draws, *CELLS) is draws
 
 
-def test_a_factor_of_nothing():
+def test_a_factor_of_zeros():
     draws = some_draws(30, 20, dtype="float32")
     for draw in draws:
         draw.left[:, 0] = 0.0
     assert np.isfinite(halved(draws, *CELLS)[0].right).all()
 
 
-def test_double_precision_and_single_draws_stay():
+def test_double_precision_and_single_draws_are_not_rounded():
     for draws in (some_draws(30, 20), some_draws(30, 20, n_draws=1, dtype="float32")):
         assert halved(draws, *CELLS) is draws

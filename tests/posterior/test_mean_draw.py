@@ -23,7 +23,7 @@ def test_exact_if_a_side_is_small(m, n, k):
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(160, 150, 3), (150, 160, 3), (300, 250, 40)])
-def test_near_the_best_of_its_rank_elsewhere(m, n, k):
+def test_close_to_the_best_approximation_of_its_rank(m, n, k):
     draws = some_draws(m, n, k, n_draws=60)
     width = max(2 * k, 64)
     mean, expected = module.mean_draw(draws), dense_mean(draws)
@@ -33,10 +33,10 @@ def test_near_the_best_of_its_rank_elsewhere(m, n, k):
     assert np.linalg.norm(mean.left @ mean.right.T - expected) < 1.25 * best
 
 
-def test_a_space_that_was_not_turned_once_is_seen(monkeypatch):
+def test_a_missing_subspace_iteration_is_detected(monkeypatch):
     plant(monkeypatch, module, "_average", "W = _average_product(turned, Q)", "pass")
     with pytest.raises(AssertionError):
-        test_near_the_best_of_its_rank_elsewhere(
+        test_close_to_the_best_approximation_of_its_rank(
             160, 150, 3
         )  # it is 36 times as far off as the best
 

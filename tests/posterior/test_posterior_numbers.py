@@ -106,7 +106,7 @@ def _with_outliers(posterior):
     return replace(posterior, draws=draws + posterior.draws[8:])
 
 
-def test_observation_intervals_hold_simulated_observations(workers):
+def test_observation_intervals_cover_simulated_observations(workers):
     """At 200,000 draws a share is known to 0.001; false alarms once in 10,000."""
     posterior = make(noise=(0.5, 4.0))
     rng = np.random.default_rng(0)
@@ -127,7 +127,7 @@ def test_a_single_draw(workers):
     np.testing.assert_allclose(high - low, 2 * 1.6448536 * 0.2 * 2.5, rtol=1e-5)
 
 
-def test_everything_stays_within_the_scale(workers):
+def test_everything_is_clipped_to_the_scale(workers):
     posterior = make(units=Units(3.0, 2.5, (1.0, 5.0)))
     free = replace(posterior, units=UNITS)
     rows, columns = cells(posterior)
@@ -181,7 +181,7 @@ def test_values_are_restored_where_they_are_or_beside():
 
 
 @pytest.mark.parametrize("n_cells", [1, 255, 256, 257, 512, 3000])
-def test_threads_share_out_every_cell_once(n_cells):
+def test_threads_process_every_cell_once(n_cells):
     times = np.zeros(n_cells, dtype=int)
 
     def work(start, stop):

@@ -32,7 +32,7 @@ def test_no_more_than_the_smaller_side():
     assert rank_probabilities(np.full((1, 2, 5), 1e6), (2, 9), 18, 1.0) == {2: 1.0}
 
 
-def test_the_smaller_of_equals():
+def test_the_smaller_of_two_equally_probable_ranks():
     assert most_probable({1: 0.25, 3: 0.375, 4: 0.375}) == 3
 
 

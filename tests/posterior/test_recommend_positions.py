@@ -177,7 +177,7 @@ def test_by_level(n):
         check_level(n, seed)
 
 
-def test_the_cases_have_what_they_are_for():
+def test_the_test_cases_cover_ties_and_clipping():
     """Scores beyond the scale at both ends, ties among the best, levels of all kinds, a full row."""
     values = 3.0 + 2.0 * signals(posterior("ties").mean)
     assert values.max() > 5.0
@@ -281,7 +281,7 @@ def check_choice_of_draws():
         assert stats.chisquare(counts).pvalue > ALARM / 2
 
 
-def test_every_draw_has_its_turn():
+def test_every_draw_is_chosen():
     check_choice_of_draws()
 
 

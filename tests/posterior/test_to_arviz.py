@@ -105,7 +105,7 @@ def test_draws_are_numbered_by_sweeps_and_thinning_costs_the_traces_nothing(monk
         ("traces.burn_in + 1 + np", "traces.burn_in + np"),
     ],
 )
-def test_wrong_numbers_of_sweeps_are_seen(monkeypatch, old, new):
+def test_wrong_numbers_of_sweeps_are_detected(monkeypatch, old, new):
     # In a whole run every draw is kept: there the first of the bugs does nothing.
     whole = fitted().to_arviz()
     plant(monkeypatch, module, "to_arviz", old, new, into=[completion])
@@ -113,7 +113,7 @@ def test_wrong_numbers_of_sweeps_are_seen(monkeypatch, old, new):
     assert not same_where_kept(thinned, whole)
 
 
-def test_the_verdicts_of_arviz_are_ours(model):
+def test_diagnostics_of_arviz_equal_ours(model):
     tree, ours = model.to_arviz(), model.diagnostics()
     groups = "posterior", "spectrum"
     rhat = {group: arviz_stats.rhat(tree, group=group) for group in groups}
@@ -131,7 +131,7 @@ def test_the_verdicts_of_arviz_are_ours(model):
         np.testing.assert_allclose(median, mine["prediction (median)"], rtol=5e-3)
 
 
-def test_in_the_same_units_the_verdicts_are_the_same(model):
+def test_diagnostics_do_not_depend_on_units(model):
     tree = model.to_arviz()
     posterior, spectra = tree["posterior"], tree["spectrum"]["singular_values"].values
     fit, cells = posterior["residual_variance"].values, posterior["prediction"].values
@@ -144,7 +144,7 @@ def test_in_the_same_units_the_verdicts_are_the_same(model):
         np.testing.assert_allclose(theirs["prediction"].median(), mine["prediction (median)"])
 
 
-def test_a_summary_has_what_was_asked_for(model):
+def test_a_summary_has_the_requested_variables(model):
     summary = arviz_stats.summary(
         model.to_arviz(), var_names=["noise_variance", "residual_variance"], round_to="none"
     )
@@ -157,7 +157,7 @@ def test_a_summary_has_what_was_asked_for(model):
     )
 
 
-def test_gasr_and_the_empty_twin_of_a_single_row():
+def test_the_empty_second_row_of_a_single_row_is_left_out():
     table = np.array([[1.0, 4.0, 2.0, np.nan, 3.0, 2.5]])
     model = fr.GASR(n_sweeps=20, **SHORT).fit(table)
     assert model.traces_.probe_rows.max() == 1
@@ -194,7 +194,7 @@ def test_the_noise_of_a_small_table_is_drawn():
     assert sorted(tree["constant_data"].data_vars) == ["a", "b"]
 
 
-def test_what_is_estimated_all_along_is_no_posterior():
+def test_what_is_estimated_in_every_sweep_is_not_in_the_posterior():
     model = fr.GASR.as_published(n_sweeps=30, n_chains=2, **SHORT).fit(named_table())
     tree = model.to_arviz()
     assert set(tree.children) == {"posterior", "spectrum", "sample_stats"}
@@ -206,7 +206,7 @@ def test_what_is_estimated_all_along_is_no_posterior():
     np.testing.assert_array_equal(tree["sample_stats"]["draw"], tree["posterior"]["draw"])
 
 
-def test_a_noise_that_was_given_is_constant():
+def test_a_given_noise_variance_is_constant():
     tree = fitted(noise_precision=0.1).to_arviz()
     assert "noise_variance" not in tree["posterior"]
     np.testing.assert_allclose(tree["constant_data"]["noise_variance"], [10.0, 10.0])
@@ -232,13 +232,13 @@ def tree_of_traces(traces):
     return module.to_arviz(traces, traces.history, (), data, units, "GASR")
 
 
-def test_a_run_that_was_stopped_between_two_notes():
+def test_a_run_interrupted_while_a_sweep_was_recorded():
     posterior = tree_of_traces(made_up(n_history=5, n_probes=4, n_kept=4))["posterior"]
     assert posterior["draw"].values.tolist() == [3, 4, 5]
     assert posterior["residual_variance"].values.tolist() == [[2.0, 3.0, 4.0]]
 
 
-def test_a_prediction_is_not_held_within_the_rating_scale():
+def test_predictions_are_not_clipped_to_the_rating_scale():
     """Ties at its ends would hide what moves."""
     posterior = tree_of_traces(made_up(n_history=5, n_probes=3, n_kept=3))["posterior"]
     assert (posterior["prediction"] == 12.0).all()

@@ -99,7 +99,7 @@ def test_history_is_of_all_sweeps():
 
 
 @pytest.mark.parametrize(("row_effects", "column_effects"), [(0, 0), (0, 1), (1, 0), (1, 1)])
-def test_spectra_are_free_of_what_effects_can_be(row_effects, column_effects):
+def test_spectra_exclude_what_effects_could_explain(row_effects, column_effects):
     options = OPTIONS._replace(row_effects=bool(row_effects), column_effects=bool(column_effects))
     kept, states = record(6, options=options)
     for t, spectrum in enumerate(kept.spectra[0]):

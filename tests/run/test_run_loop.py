@@ -31,7 +31,7 @@ def test_all_sweeps_are_done():
     assert outcome.run.recorder.history()["a"].shape == (1, 17)
 
 
-def test_stops_when_it_is_enough(monkeypatch):
+def test_stops_when_there_are_enough_draws(monkeypatch):
     asked = []
 
     def added_error(probes):
@@ -183,7 +183,7 @@ def test_chains_share_the_estimated_hyperparameters():
         assert history[name][0, -1] != history[name][0, 0]
 
 
-def test_chains_are_their_own_whatever_their_number():
+def test_chains_do_not_depend_on_their_number():
     one, three = (
         go(Plan(12, 5, 0, until_enough=False), n_chains=n).run.recorder.history() for n in (1, 3)
     )

@@ -35,7 +35,7 @@ def test_scale_and_level_do_not_matter():
     assert added_error(1e-12 * probes + 1e-9) == pytest.approx(added_error(probes), rel=1e-3)
 
 
-def test_what_never_moves_is_known():
+def test_constant_predictions_have_no_error():
     assert added_error(np.ones((1, 100, 5))) == 0.0
 
 

@@ -82,7 +82,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-def test_a_second_process_compiles_nothing_whatever_is_asked(method, tmp_path):
+def test_a_second_process_compiles_nothing_for_any_method(method, tmp_path):
     assert compiled("everything", method, tmp_path)[1]
     assert compiled("everything", method, tmp_path)[1] == []
 
@@ -121,7 +121,7 @@ def test_compiled_kernels_have_the_same_bits_whatever_the_method(method, tmp_pat
 # The place
 
 
-def test_every_kernel_that_is_kept_is_in_the_folder_of_its_sources(tmp_path):
+def test_every_cached_kernel_is_in_the_folder_of_its_sources(tmp_path):
     code = "from test_kernel_cache import folders_of_kernels as f; print(*f(), sep='\\n')"
     places = os.pathsep.join([str(HERE), *sys.path])
     paths = python("-c", code, XDG_CACHE_HOME=str(tmp_path), PYTHONPATH=places)
@@ -144,7 +144,7 @@ def test_the_users_cache_folder(monkeypatch, tmp_path):
     assert cache_folder.cache_folder() == tmp_path / "named" / "fillrank"
 
 
-def test_numbas_own_setting_is_the_stronger_wish(tmp_path):
+def test_the_setting_of_numba_takes_precedence(tmp_path):
     mine, numbas = tmp_path / "mine", tmp_path / "numbas"
     path = where_kernels_are(XDG_CACHE_HOME=str(mine), NUMBA_CACHE_DIR=str(numbas))
     assert path.parent == numbas
@@ -166,7 +166,7 @@ def test_a_full_disk_leaves_kernels_to_numba(tmp_path):
     assert Path(path) == PACKAGE / "kernels" / "__pycache__"
 
 
-def test_functions_of_others_stay_where_numba_has_them(tmp_path):
+def test_functions_of_other_packages_are_cached_by_numba(tmp_path):
     module = tmp_path / "theirs.py"
     module.write_text("from numba import njit\n\n\n@njit(cache=True)\ndef one():\n    return 1\n")
     code = "import fillrank.kernels; from theirs import one; one(); print(one.stats.cache_path)"
@@ -250,7 +250,7 @@ def imported(file):
             yield from ((module, alias.name, getattr(module, alias.name)) for alias in node.names)
 
 
-def test_what_is_frozen_in_compiled_code_comes_from_files_in_the_hash():
+def test_constants_in_compiled_code_are_from_files_in_the_hash():
     """A kernel has frozen the constants that its module imports, and the functions that it calls."""
     hashed = source_files()
     elsewhere = {
@@ -266,7 +266,7 @@ def test_what_is_frozen_in_compiled_code_comes_from_files_in_the_hash():
 # Old folders
 
 
-def test_folders_that_nobody_has_used_for_a_month_go(tmp_path):
+def test_folders_unused_for_a_month_are_removed(tmp_path):
     ages = {"kernels-new": 0, "kernels-29": 29 * DAY, "kernels-31": 31 * DAY, "models": 99 * DAY}
     for name, age in ages.items():
         (tmp_path / name / "kernels").mkdir(parents=True)
@@ -280,7 +280,7 @@ def test_folders_that_nobody_has_used_for_a_month_go(tmp_path):
     ]
 
 
-def test_what_cannot_be_removed_stays(tmp_path, monkeypatch):
+def test_folders_that_cannot_be_removed_are_ignored(tmp_path, monkeypatch):
     for name in ("kernels-a", "kernels-b"):
         (tmp_path / name).mkdir()
     rename = Path.rename
@@ -295,7 +295,7 @@ def test_what_cannot_be_removed_stays(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["kernels-a"]
 
 
-def test_a_process_says_that_it_uses_its_folder(tmp_path):
+def test_a_process_marks_its_folder_as_used(tmp_path):
     folder = where_kernels_are(XDG_CACHE_HOME=str(tmp_path)).parent
     os.utime(folder, (0, 0))
     assert where_kernels_are(XDG_CACHE_HOME=str(tmp_path)).parent == folder

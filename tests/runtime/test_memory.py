@@ -37,7 +37,7 @@ def contain(system, version, limit, used="1000000000\n", stat=None):
 EACH_VERSION = pytest.mark.parametrize("version", [1, 2])
 
 
-def test_a_machine_alone(system):
+def test_a_machine_without_containers(system):
     assert available_memory() == 6_144_000_000
 
 
@@ -48,7 +48,7 @@ def test_a_container_has_its_limit_and_files_in_memory_do_not_count(system, vers
 
 
 @EACH_VERSION
-def test_a_container_of_more_than_the_machine(system, version):
+def test_a_container_limit_above_the_memory_of_the_machine(system, version):
     contain(system, version, "64000000000\n")
     assert available_memory() == 6_144_000_000
 
@@ -67,20 +67,20 @@ def test_a_container_that_is_full(system, version):
 
 @EACH_VERSION
 @pytest.mark.parametrize("stat", ["anon 5\n", ""])
-def test_a_container_that_keeps_no_files(system, version, stat):
+def test_a_container_without_cached_files(system, version, stat):
     contain(system, version, "3000000000\n", stat=stat)
     assert available_memory() == 2_000_000_000
 
 
 @EACH_VERSION
 @pytest.mark.parametrize("nonsense", ["", "lots\n"])
-def test_nonsense_is_no_limit(system, version, nonsense):
+def test_invalid_limits_are_ignored(system, version, nonsense):
     contain(system, version, nonsense)
     assert available_memory() == 6_144_000_000
 
 
 @pytest.mark.parametrize("content", [None, "", "MemTotal: 8 kB\n", "MemAvailable: much\n"])
-def test_a_machine_without_that_file(system, content, monkeypatch):
+def test_a_machine_without_meminfo(system, content, monkeypatch):
     (system / "meminfo").unlink()
     if content is not None:
         (system / "meminfo").write_text(content)
@@ -89,7 +89,7 @@ def test_a_machine_without_that_file(system, content, monkeypatch):
     assert available_memory() == 4_096_000
 
 
-def test_nobody_says(system, monkeypatch):
+def test_unknown_memory_is_no_limit(system, monkeypatch):
     (system / "meminfo").unlink()
     monkeypatch.delattr(memory.os, "sysconf")
     assert available_memory() is None
@@ -108,11 +108,11 @@ def test_what_sysconf_does_not_know(system, monkeypatch):
     assert available_memory() is None
 
 
-def test_this_machine_has_some():
+def test_this_machine_reports_available_memory():
     assert 2**20 < available_memory() < 2**50
 
 
-def test_what_fits_is_let_through_and_what_does_not_is_refused(system):
+def test_check_memory_rejects_what_does_not_fit(system):
     check_memory(6_144_000_000, "a table", "Ask for less.")
     with pytest.raises(InputError) as info:
         check_memory(6_144_000_001, "a table of 5 cells", "Ask for less.")
@@ -139,7 +139,7 @@ def test_what_fits_is_let_through_and_what_does_not_is_refused(system):
         (2.4e18, "2,400,000 TB"),
     ],
 )
-def test_bytes_for_people(n_bytes, written):
+def test_format_bytes_uses_suitable_units(n_bytes, written):
     assert format_bytes(n_bytes) == written
 
 

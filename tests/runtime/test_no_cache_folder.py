@@ -129,7 +129,7 @@ def _nobody():
     os.setuid(54321)
 
 
-def test_another_user_without_a_home():
+def test_a_user_without_a_home_folder():
     """As in a container that is run by a number that no one has."""
     try:
         run(["-B", "-c", "import numba, sklearn"], before_start=_nobody)
@@ -146,7 +146,7 @@ def test_another_user_without_a_home():
     assert_warned_once(ran, "no cache folder that can be written")
 
 
-def test_diagnostics_need_no_home(tmp_path):
+def test_diagnostics_need_no_home_folder(tmp_path):
     """ArviZ looks for the user's home when it is imported."""
     ran = run(
         [
@@ -216,7 +216,7 @@ def test_the_command_fits_with_one_note(blocked, tmp_path):
     assert (tmp_path / "m.fillrank").is_file()
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
+def test_a_user_without_a_home_folder_gets_advice(monkeypatch):
     def no_home():
         raise RuntimeError("Could not determine home directory.")
 

@@ -24,7 +24,7 @@ def clock(monkeypatch):
     return clock
 
 
-def test_silence(capsys, clock):
+def test_disabled_progress_prints_nothing(capsys, clock):
     with make_progress(False, "sweep") as tell:
         clock.now += 100.0
         tell(1, 10, "sampling")
@@ -44,7 +44,7 @@ def test_lines_only_every_ten_seconds(capsys, clock):
     ]
 
 
-def test_short_runs_say_nothing(capsys, clock):
+def test_short_runs_print_nothing(capsys, clock):
     with make_progress(True, "sweep") as tell:
         for done in range(1, 10):
             clock.now += 1.0

@@ -38,7 +38,7 @@ def test_ranges_cover_all_rows_once(n_threads, counts):
         assert len(ranges) == 1
 
 
-def test_the_thread_that_calls_works_too():
+def test_the_calling_thread_works_too():
     """Each of two threads waits in its first range until the other is in one."""
     meeting = threading.Barrier(2)
     names = set()
@@ -66,7 +66,7 @@ def test_an_error_in_any_range_is_raised(n_threads):
 
 
 @THREADS
-def test_work_within_work_does_not_wait_for_itself(n_threads):
+def test_nested_work_does_not_deadlock(n_threads):
     with Workers(n_threads) as workers:
 
         def all_rows():

@@ -93,7 +93,7 @@ def test_same_bits_for_any_number_of_threads():
             np.testing.assert_array_equal(a, b)
 
 
-def test_sweep_leaves_its_state_alone():
+def test_sweep_does_not_change_its_input():
     data = _problem()
     state, _ = _run(data, 2)
     before = [np.copy(part) for part in state]
@@ -108,7 +108,7 @@ def test_sweep_leaves_its_state_alone():
     assert after.sweep == state.sweep + 1
 
 
-def test_loss_falls_and_features_come_from_nothing():
+def test_loss_decreases_and_features_are_added():
     """From no features at all. The tables of seeds 0 to 9 give ratios of 0.32 to 0.44."""
     data = _problem()
     state, infos = _run(data, 60, n_features=0)

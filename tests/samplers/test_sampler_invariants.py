@@ -79,7 +79,7 @@ def test_reported_square_is_that_of_the_state(sweep, options, dtype):
 
 
 @pytest.mark.parametrize(("sweep", "options"), SAMPLERS)
-def test_everything_moves_and_the_given_state_stays(sweep, options):
+def test_sweeps_change_everything_and_not_their_input(sweep, options):
     """Each free number is drawn in every sweep; constants and the given arrays are left alone."""
     data, _, _, state = _problem()
     r = state.d.size
@@ -158,7 +158,7 @@ def test_without_entries_the_chain_has_the_prior(sweep):
 
 
 @pytest.mark.parametrize("sweep", [gasr.sweep, gasr_published.sweep], ids=["mixture", "published"])
-def test_huge_rates_shrink_the_signal_away(sweep):
+def test_huge_rates_shrink_the_signal_to_zero(sweep):
     """At a/b = 10^6 the prior leaves nothing of Z."""
     data, _, _, state = _problem()
     state = state._replace(a=1e3, b=1e-3)

@@ -24,7 +24,7 @@ from reference.p_values import limit_of
 
 
 @pytest.mark.parametrize("check", LIMITS, ids=lambda check: check.__name__)
-def test_updates_and_objective_are_where_slow_twins_have_them(check):
+def test_updates_and_objective_equal_those_of_reference_versions(check):
     assert check() < LIMITS[check]
 
 
@@ -138,7 +138,7 @@ def test_threads_do_not_change_a_bit():
             np.testing.assert_array_equal(a, b)
 
 
-def test_a_fit_stops_when_the_objective_is_calm_and_reports_it():
+def test_a_fit_stops_when_the_objective_has_converged():
     fit, _ = _large_fit(ONE, max_iterations=500)
     decreases = -np.diff(fit.objectives) / fit.objectives[:-1]
     assert fit.converged
@@ -147,7 +147,7 @@ def test_a_fit_stops_when_the_objective_is_calm_and_reports_it():
     assert np.all(np.convolve(decreases < 1e-3, np.ones(solver.CALM), "valid")[:-1] < solver.CALM)
 
 
-def test_a_fit_that_is_cut_short_is_reported():
+def test_a_fit_that_reaches_its_limit_is_reported():
     fit, _ = _large_fit(ONE, max_iterations=4)
     assert not fit.converged
     assert "max_iterations" in fit.reason
@@ -164,7 +164,7 @@ def test_held_out_levels_are_predicted():
     assert mean_absolute_error(held_out, fit.scorer) < 0.5 * guess
 
 
-def test_a_new_row_is_fitted_by_itself_and_as_well_as_those_that_were_there():
+def test_new_rows_are_independent_and_fitted_as_well_as_old_ones():
     Y, mask = table((150, 90), observed=0.7)
     data = data_of(Y, mask)
     fit, state = _large_fit(ONE, max_iterations=30)

@@ -101,7 +101,7 @@ def check_against_twins(n_levels=5):
 
 
 @pytest.mark.parametrize("n_levels", [2, 3, 5])
-def test_against_twins(n_levels):
+def test_agrees_with_reference_versions(n_levels):
     check_against_twins(n_levels)
 
 
@@ -199,7 +199,7 @@ def largest_penalty(Y, rank=11):
     return np.linalg.norm(slopes_twin(Y, none)[0], 2), none
 
 
-def test_from_which_penalty_on_all_scores_are_zero():
+def test_largest_useful_penalty():
     Y = table()
     largest, _ = largest_penalty(Y)
     sizes = [np.abs(solved(Y, c * largest).scorer.left).max() for c in (1.02, 0.98)]
@@ -221,7 +221,7 @@ def check_that_saddles_are_left():
         scorer = fit.scorer
 
 
-def test_saddles_are_left():
+def test_solver_escapes_saddles():
     check_that_saddles_are_left()
 
 
@@ -260,7 +260,7 @@ def check_a_component_that_random_vectors_hardly_see():
     assert grown_at(problem, saddle, largest) is None
 
 
-def test_a_component_that_random_vectors_hardly_see():
+def test_a_component_that_is_nearly_orthogonal_to_random_vectors():
     check_a_component_that_random_vectors_hardly_see()
 
 
@@ -327,7 +327,7 @@ def test_unseen_entries_are_predicted():
 # New rows
 
 
-def test_new_rows_are_where_the_fit_has_them():
+def test_new_rows_equal_those_of_the_fit():
     Y = table()
     fit = solved(Y)
     new = fit_rows(levels_of(Y).rows, fit.scorer, PENALTY, ONE)

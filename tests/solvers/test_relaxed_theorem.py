@@ -68,7 +68,7 @@ def test_weighted_penalties_are_no_lower_on_d():
         assert gamma @ parts.d >= np.sort(gamma) @ singular_values(parts) - 1e-12
 
 
-def test_vectors_outside_their_balls_are_seen():
+def test_vectors_outside_their_balls_are_detected():
     """The inequality can fail: the slack of decompositions that break a constraint is negative."""
     broken = 0
     for parts in decompositions(200):

@@ -135,7 +135,7 @@ def test_full_tables_get_their_shrunken_svd(shape):
         np.testing.assert_allclose(factors.T @ factors, np.eye(q), atol=1e-6)
 
 
-def test_a_factor_at_the_edge_of_the_noise_is_not_too_small_to_live():
+def test_a_factor_at_the_edge_of_the_noise_is_not_shrunk_too_far():
     """Its singular value is 53, and 68 with the noise, whose edge is 63: a soft threshold leaves 11."""
     X, truth = low_rank(100, 100, 10, np.sqrt(10.0), seed=2)
     start = start_of(data_of(X), BOTH, max_rank=20)
@@ -182,7 +182,7 @@ def test_all_zeros():
 # The number of components
 
 
-def test_many_clear_factors_get_room():
+def test_many_clear_factors_raise_the_maximum_rank():
     X, _ = low_rank(150, 120, 40, 0.1)
     start = start_of(data_of(X))
     assert start.s.size >= 40

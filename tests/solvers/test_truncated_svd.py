@@ -73,7 +73,7 @@ def test_exact_low_rank_and_zeros():
     np.testing.assert_array_equal(zero.s, 0.0)
 
 
-def test_only_those_above_are_settled():
+def test_only_values_above_the_threshold_need_be_accurate():
     s = np.append([20.0, 15.0, 10.0], np.linspace(5, 0, 147))
     matrix = with_spectrum(200, 150, s)
     got = leading(matrix, 8, NOTHING[150], rng(), above=7.0)
@@ -101,7 +101,7 @@ def test_a_warm_start_saves_products():
 
 
 @pytest.mark.parametrize("tolerance", [1.0, 1e-1, 1e-3])
-def test_the_search_holds_the_start(tolerance):
+def test_the_search_space_contains_the_start(tolerance):
     """At any accuracy S_lambda(W) is as good as the best Z with rows in the start's span."""
     rng = np.random.default_rng(3)
     matrix = with_spectrum(90, 60, 10 * 0.9 ** np.arange(60))
@@ -115,7 +115,7 @@ def test_the_search_holds_the_start(tolerance):
 @pytest.mark.parametrize(
     ("spread", "error"), [(1.0, 1e-9), (1e-2, 1e-7), (1e-4, 1e-6), (1e-8, 1e-8), (0.0, 1e-12)]
 )
-def test_norm_of_a_crowd(spread, error):
+def test_norm_with_many_close_singular_values(spread, error):
     """As near a solution of SoftImpute: many singular values at the penalty, the rest close below."""
     s = np.append(3.0 + spread * np.linspace(1, 0, 40), np.linspace(2.95, 0, 110))
     matrix = with_spectrum(200, 150, s)

@@ -50,7 +50,7 @@ def test_one_entry():
     assert got.values.tolist() == [0.1]
 
 
-def test_duplicates_are_told_row_by_row_with_values_in_the_order_they_came():
+def test_duplicates_are_listed_by_row_with_values_in_input_order():
     rows = [2, 0, 2, 2, 0, 1, 2, 2]
     columns = [1, 1, 1, 0, 1, 1, 1, 1]
     with pytest.raises(InputError) as caught:
@@ -91,7 +91,7 @@ def test_grouping_and_transposition(entries):
         np.testing.assert_array_equal(got, part)
 
 
-def test_what_cannot_be_written_to_can_be_sorted():
+def test_read_only_arrays_can_be_sorted():
     parts = [np.array([1, 0]), np.array([0, 1]), np.array([0.1, 0.2])]
     for part in parts:
         part.flags.writeable = False
@@ -113,7 +113,7 @@ def test_what_cannot_be_written_to_can_be_sorted():
         ([float(np.float32(0.1))], True),
     ],
 )
-def test_values_are_narrow_only_if_nothing_is_lost(values, exact):
+def test_values_are_float32_only_if_exact(values, exact):
     values = np.array(values, dtype=np.float64)
     with np.errstate(all="raise"):
         narrow = compact_floats(values)
@@ -122,7 +122,7 @@ def test_values_are_narrow_only_if_nothing_is_lost(values, exact):
     np.testing.assert_array_equal(np.signbit(narrow), np.signbit(values))
 
 
-def test_one_wide_value_behind_a_million_narrow_ones_is_kept():
+def test_one_float64_value_among_a_million_is_noticed():
     values = np.ones(2**20 + 5)
     values[-1] = 0.1
     observations = Observations.from_matrix(values[np.newaxis])
@@ -131,7 +131,7 @@ def test_one_wide_value_behind_a_million_narrow_ones_is_kept():
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_both_widths_of_values_look_alike(kind):
+def test_both_precisions_have_the_same_interface(kind):
     values = np.array([[1.0, np.nan, 3.0], [0.5, 2.0, np.nan]]) * (1 if kind == np.float32 else 0.1)
     observations = Observations.from_matrix(values)
     assert observations.stored_values.dtype == kind

@@ -30,7 +30,7 @@ def in_parts(values, centre, n_parts):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("centre", [True, False])
 @pytest.mark.parametrize("n_parts", [1, 2, 7, 6000])  # some of them are empty
-def test_parts_and_order_change_no_bit(kind, centre, n_parts):
+def test_partition_and_order_do_not_change_the_sum(kind, centre, n_parts):
     values = KINDS[kind]
     assert in_parts(values, centre, n_parts) == location_and_scale(values, centre)
 

@@ -110,7 +110,7 @@ def test_pandas_nullable_and_categorical_columns():
 
 
 @each_backend
-def test_a_long_line_without_value_is_dropped_but_named(make):
+def test_a_line_without_value_is_dropped_but_its_labels_are_not(make):
     table = make({"row": ["a", "b"], "column": ["x", "y"], "value": [None, 1.5]})
     observations = Observations.of(table)
     assert observations.shape == (2, 2)
@@ -125,7 +125,7 @@ def test_a_missing_name_is_refused(make):
 
 
 @each_backend
-def test_text_where_a_number_belongs_names_the_column(make):
+def test_text_in_a_numeric_column_is_rejected_by_name(make):
     with pytest.raises(InputError, match="column 'y' must contain real numbers; got String"):
         Observations.of(make({"x": [1, 2], "y": ["u", "v"], "z": ["u", "v"]}))
     with pytest.raises(InputError, match="column 'what' must contain real numbers"):
@@ -151,12 +151,12 @@ def test_duplicates_in_a_long_table(make):
 
 
 @each_backend
-def test_rows_of_one_name_in_a_wide_table(make):
+def test_duplicate_row_labels_in_a_wide_table(make):
     with pytest.raises(InputError, match=r"every row .* own label; 1 are used more than once: 'a'"):
         Observations.of(make({"who": ["a", "b", "a"], "x": [1, 2, 3]}))
 
 
-def test_columns_of_one_name():
+def test_duplicate_column_names():
     frame = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
     with pytest.raises(InputError, match=r"every column .* own name(.|\n)*'x'"):
         Observations.of(frame)
@@ -175,7 +175,7 @@ def test_arguments_that_do_not_fit(arguments, message):
         Observations.from_table(pd.DataFrame(LONG), **arguments)
 
 
-def test_what_is_no_table_in_memory():
+def test_inputs_that_are_not_tables_in_memory():
     with pytest.raises(InputError, match=r"got ndarray\. Use from_matrix"):
         Observations.from_table(np.eye(2))
     with pytest.raises(InputError, match=r"got a lazy frame\. Call \.collect"):
@@ -192,7 +192,7 @@ def test_what_is_no_table_in_memory():
 
 
 @each_backend
-def test_wide_table_goes_out_as_it_came(make):
+def test_wide_table_is_returned_in_its_own_form(make):
     observations = Observations.of(make(WIDE))
     filled = to_wide(observations, FILLED)
     assert isinstance(filled, type(make(WIDE)))
@@ -201,7 +201,7 @@ def test_wide_table_goes_out_as_it_came(make):
 
 
 @each_backend
-def test_wide_table_without_row_names_goes_out_without(make):
+def test_wide_table_without_row_labels_is_returned_without(make):
     observations = Observations.of(make({"x": [1, None], "y": [0.5, 2.5]}))
     assert columns_of(to_wide(observations, FILLED)) == {"x": [1.0, 9.0], "y": [0.5, 2.5]}
 
@@ -216,7 +216,7 @@ def test_wide_table_without_row_names_goes_out_without(make):
         (pd.Index([1, "a"], dtype=object), pd.Index(["x", 2], dtype=object)),
     ],
 )
-def test_pandas_index_and_columns_come_back(index, columns):
+def test_pandas_index_and_columns_are_restored(index, columns):
     frame = pd.DataFrame([[1.0, 0.5], [NAN, 2.5]], index=index, columns=columns)
     filled = to_wide(Observations.of(frame), FILLED)
     expected = pd.DataFrame(FILLED, index=index, columns=columns)
@@ -224,7 +224,7 @@ def test_pandas_index_and_columns_come_back(index, columns):
 
 
 @each_backend
-def test_long_table_goes_out_wide_in_its_library(make):
+def test_long_table_is_returned_as_a_wide_table_of_its_library(make):
     observations = Observations.from_table(make(LONG), **FIELDS)
     filled = to_wide(observations, FILLED)
     assert isinstance(filled, type(make(LONG)))
@@ -239,7 +239,7 @@ def test_long_table_goes_out_wide_in_its_library(make):
         assert columns_of(filled) == {"who": ["Ana", "Ben"], "7": [1.0, 9.0], "3": [0.5, 2.5]}
 
 
-def test_arrays_of_any_kind_go_out_as_arrays():
+def test_arrays_of_any_kind_are_returned_as_arrays():
     dense = np.array([[1.0, 0.5], [NAN, 2.5]])
     for data in (dense, np.ma.masked_invalid(dense)):
         assert to_wide(Observations.of(data), FILLED) is FILLED
@@ -249,7 +249,7 @@ def test_arrays_of_any_kind_go_out_as_arrays():
         to_wide(triplets, np.zeros((3, 2)))
 
 
-def test_names_that_are_one_as_text_are_not_lost():
+def test_labels_with_equal_text_are_not_merged():
     origin = Observations.from_table(pl.DataFrame(LONG), **FIELDS).origin
     mixed = Observations.from_triplets(["a", "b"], [1, "1"], [1.0, 2.0])
     with pytest.raises(InputError, match="the same as text: 1, '1'"):
@@ -263,7 +263,7 @@ def test_label_column_does_not_overwrite_a_column():
 
 
 @each_backend
-def test_long_answers_keep_library_and_names(make):
+def test_long_results_have_the_library_and_names_of_the_table(make):
     observations = Observations.from_table(make(LONG), **FIELDS)
     answer = to_long(
         observations, ["Ben"], np.array([3]), {"value": np.array([4.0]), "lower": [3.0], "who": [1]}
@@ -279,7 +279,7 @@ def test_long_answers_keep_library_and_names(make):
 
 
 @each_backend
-def test_long_answers_about_a_wide_table(make):
+def test_long_results_of_a_wide_table(make):
     answer = to_long(Observations.of(make(WIDE)), ["Ben"], ["x"], {"value": [4.0]})
     assert isinstance(answer, type(make(WIDE)))
     assert columns_of(answer) == {"row": ["Ben"], "column": ["x"], "value": [4.0]}
@@ -294,7 +294,7 @@ def test_long_answers_about_a_wide_table(make):
         (("pandas", "polars", "pyarrow"), dict),
     ],
 )
-def test_long_answers_about_arrays_use_what_is_installed(monkeypatch, missing, kind):
+def test_long_results_of_arrays_use_an_installed_library(monkeypatch, missing, kind):
     monkeypatch.setattr(tables, "find_spec", lambda name: name not in missing)
     observations = Observations.from_matrix([[1.0, NAN]])
     answer = to_long(observations, [0, 0], [0, 1], {"value": [1.0, 2.0]})
@@ -307,14 +307,14 @@ def test_long_answers_about_arrays_use_what_is_installed(monkeypatch, missing, k
     }
 
 
-def test_names_of_mixed_types_go_out_as_text_where_columns_are_typed():
+def test_labels_of_mixed_types_become_text_in_typed_columns():
     table = pl.DataFrame({"user": ["a"], "item": [7], "rating": [1.0]})
     observations = Observations.of(table)
     answer = to_long(observations, [1, "1"], [7, 7], {"value": [1.0, 2.0]})
     assert columns_of(answer)["user"] == ["1", "1"]
 
 
-def test_import_brings_no_data_frame_library():
+def test_import_loads_no_data_frame_library():
     code = (
         "import sys, fillrank.table.frames; "
         "print([name for name in ('pandas', 'polars', 'pyarrow') if name in sys.modules])"

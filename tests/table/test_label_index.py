@@ -46,7 +46,7 @@ def test_positions_of_single_names_and_arrays():
         pa.chunked_array([["Cid"], ["Ana"]]),
     ],
 )
-def test_names_may_come_in_any_sequence(names):
+def test_labels_can_be_in_any_sequence_type(names):
     assert named(["Ana", "Ben", "Cid"]).row_positions(names).tolist() == [2, 0]
 
 
@@ -100,7 +100,7 @@ def test_text_and_numbers_are_not_mixed_up():
     assert mixed.row_positions(["5", 5]).tolist() == [1, 0]
 
 
-def test_names_that_cannot_be_names():
+def test_invalid_labels():
     with pytest.raises(InputError, match="row labels must be numbers, text or dates"):
         named([1]).row_positions(np.array([{}, {}]))
     with pytest.raises(InputError, match="one-dimensional"):
@@ -237,7 +237,7 @@ def test_random_numbers_however_far_apart(spread):
         ("not np.isnat(labels).any()|True", "some day and none", "days"),
     ],
 )
-def test_what_int64_cannot_tell_apart_is_seen(monkeypatch, as_many, planted, labels, asked):
+def test_labels_that_int64_cannot_distinguish(monkeypatch, as_many, planted, labels, asked):
     plant(monkeypatch, names, "fit_int64", *planted.split("|"))
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         check_alone_and_together(LABELS[labels], ASKED[asked])

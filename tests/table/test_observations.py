@@ -147,7 +147,7 @@ def test_other_real_types_become_float64(dtype):
         (np.array([["2020-01-01"]], dtype="M8[D]"), "got dtype datetime64"),
     ],
 )
-def test_what_is_no_matrix_of_numbers_is_refused(data, message):
+def test_inputs_that_are_not_numeric_matrices_are_rejected(data, message):
     with pytest.raises(InputError, match=message):
         Observations.of(data)
 
@@ -188,7 +188,7 @@ def test_bad_triplets_are_refused(triplets, message):
         Observations.from_triplets(*triplets)
 
 
-def test_duplicates_are_shown_with_what_to_do():
+def test_duplicates_are_listed_with_advice():
     rows = ["a", "a", "b", "b", "c", "c", "d", "d", "e"]
     with pytest.raises(InputError) as caught:
         Observations.from_triplets(rows, ["x"] * 9, np.arange(9.0))
@@ -414,7 +414,7 @@ def test_rows_of_entries_block_by_block():
     )
 
 
-def test_repr_says_what_there_is():
+def test_repr_describes_the_entries():
     observations = Observations.from_triplets(range(2000), range(2000), np.linspace(-1, 2.5, 2000))
     assert repr(observations) == (
         "<Observations: 2,000 rows x 2,000 columns, 2,000 entries (0.05% observed), "
