@@ -1,4 +1,4 @@
-"""What is no matrix of real numbers is refused by every door, in words that say what is allowed."""
+"""Every method rejects inputs that are not matrices of real numbers, and says what is allowed."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""No verb replaces what it reads, by whichever name or link, and with --force neither."""
+"""No command replaces its input, by any name or link, even with --force."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Fits of tables without holes: sweeps see them whole, and what holds for others holds for them."""
+"""Fits of complete tables: sweeps use matrix products, and results are as for other tables."""
 
 import numpy as np
 import pytest

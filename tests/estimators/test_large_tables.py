@@ -1,4 +1,4 @@
-"""Tables of any size: what cannot fit is refused beforehand, and what streams stays small."""
+"""Large tables: results that do not fit in memory are rejected first, and streams use little memory."""
 
 import tracemalloc
 from itertools import islice
