@@ -89,7 +89,7 @@ def test_intervals_are_nested_and_observations_vary_more(named):
 
 def test_rows_without_columns(named):
     for lone in ("row 1", 3):
-        with pytest.raises(InputError, match="Give both"):
+        with pytest.raises(InputError, match="got rows without columns"):
             named.predict(lone)
 
 
