@@ -194,7 +194,7 @@ def test_the_noise_of_a_small_table_is_drawn():
     assert sorted(tree["constant_data"].data_vars) == ["a", "b"]
 
 
-def test_what_is_estimated_in_every_sweep_is_not_in_the_posterior():
+def test_what_is_estimated_throughout_the_run_is_not_in_the_posterior():
     model = fr.GASR.as_published(n_sweeps=30, n_chains=2, **SHORT).fit(named_table())
     tree = model.to_arviz()
     assert set(tree.children) == {"posterior", "spectrum", "sample_stats"}

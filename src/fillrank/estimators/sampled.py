@@ -258,7 +258,7 @@ class SamplerEstimator(Estimator):
                 allowed=f"above {burn_in}, the burn-in of the run in {checkpoint}, to resume it",
                 value=plan.n_sweeps,
             )
-        # As published, hyperparameters are estimated in every sweep.
+        # As published, hyperparameters are estimated during the complete run.
         n_adapt = burn_in if plan.n_adapt == plan.burn_in else plan.n_adapt
         return plan._replace(burn_in=burn_in, n_adapt=n_adapt)
 
