@@ -5,8 +5,6 @@
 # METHOD is the package: mice, missMDA or softImpute. All of them get standardised columns. A cell that a
 # method leaves empty gets the mean of its column.
 
-set.seed(0)
-
 # The mean of 20 imputations by predictive mean matching, and their quantiles as the interval: those of
 # type 6 of 20 draws hold the next draw with probability 90%. More than 30 columns take too long for 20: of
 # them there are 5 imputations, and no intervals. Collinear columns stay in: by default mice does not
@@ -72,6 +70,7 @@ given <- commandArgs(trailingOnly = TRUE)
 for (table in sort(list.files(given[1], "^table-.*\\.csv$"))) {
   x <- unname(as.matrix(read.csv(file.path(given[1], table), header = FALSE, na.strings = "nan")))
   output <- function(name) file.path(given[1], sub("^table", name, table))
+  set.seed(0)
   start <- proc.time()[["elapsed"]]
   filled <- fill_table(x, given[2])
   seconds <- proc.time()[["elapsed"]] - start

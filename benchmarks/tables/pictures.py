@@ -2,6 +2,7 @@
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 from python_methods import BASELINE, GASR_SETTINGS, OURS
 from scipy import stats
 from summary import SHARE, at_share, ratios, reported
@@ -37,8 +38,7 @@ def save_errors(results, path):
             zorder=4 if is_ours else 3,
         )
     ax.axvline(1.0, **REFERENCE)
-    ax.set_xscale("log")
-    use_decimal_ticks(ax.xaxis)
+    _use_log_scale(ax)
     ax.invert_yaxis()
     figure.legend(loc="outside lower center", ncols=len(ratio.columns), frameon=False)
     title = f"Error over that of the column mean, {100 * SHARE:g}% of the cells hidden"
@@ -63,8 +63,13 @@ def save_coverage(results, path):
         columns["n_hidden"], columns["inside"] / columns["n_hidden"], s=16, color=INK, alpha=0.6
     )
     ax.axhline(LEVEL, **REFERENCE)
-    ax.set_xscale("log")
-    use_decimal_ticks(ax.xaxis)
+    _use_log_scale(ax)
     title = f"Coverage of {OURS}'s 90% intervals by column; grey: 95% of columns by chance alone"
     finish_axes(ax, title, "hidden cells of the column, all masks", "share in their intervals")
     figure.savefig(path)
+
+
+def _use_log_scale(ax):
+    ax.set_xscale("log")
+    use_decimal_ticks(ax.xaxis)
+    ax.xaxis.set_minor_formatter(LogFormatter())  # some of them, as decimal numbers

@@ -27,14 +27,14 @@ def errors(results):
 
 
 def mean_errors(results):
-    """The mean over the masks (tables, methods), and its standard error."""
+    """The mean over the masks (tables, methods), its standard error, and the number of masks."""
     by_mask = errors(results).groupby(["table", "method"], sort=False)
-    return (_by_method(by_mask.mean()), _by_method(by_mask.sem()))
+    return tuple(_by_method(each) for each in (by_mask.mean(), by_mask.sem(), by_mask.count()))
 
 
 def ratios(results):
     """The mean error over that of the column mean (tables, methods)."""
-    mean, _ = mean_errors(results)
+    mean = mean_errors(results)[0]
     return mean.div(mean[BASELINE], axis=0)
 
 
@@ -79,12 +79,15 @@ def _by_method(series):
 
 
 def _error_table(results):
-    mean, error = mean_errors(results)
+    mean, error, n_masks = mean_errors(results)
     lines = {}
     for table in mean.index:
-        best = mean.loc[table].min()
+        best, most = mean.loc[table].min(), n_masks.loc[table].max()
         lines[table] = [
-            _error_cell(mean.loc[table, method], error.loc[table, method], best) for method in mean
+            _error_cell(value, spread, value == best, n if n < most else None)
+            for value, spread, n in zip(
+                mean.loc[table], error.loc[table], n_masks.loc[table], strict=True
+            )
         ]
     if BASELINE in mean:
         overall = np.exp(np.log(ratios(results)).mean(skipna=False))
@@ -92,11 +95,13 @@ def _error_table(results):
     return _markdown(mean.columns, lines)
 
 
-def _error_cell(mean, error, best):
+def _error_cell(mean, error, is_best, fewer_masks):
+    """A mean with its standard error; the number of masks if other methods have more."""
     if np.isnan(mean):
         return NONE
     text = f"{mean:.3f}" if np.isnan(error) else f"{mean:.3f} ± {error:.3f}"
-    return f"**{text}**" if mean == best else text
+    text = f"**{text}**" if is_best else text
+    return f"{text} (masks: {fewer_masks:.0f})" if fewer_masks else text
 
 
 def _coverage_table(results):

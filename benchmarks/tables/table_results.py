@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 
 KEY = ["table", "kind", "share", "mask", "method"]
+# In standard deviations: an interval may be a single value, which rounding must not move away.
+TOLERANCE = 1e-6
 COLUMNS = [*KEY, "column", "n_hidden", "squared_error", "coverage", "seconds"]
 
 
@@ -21,8 +23,9 @@ def score(table, mask, method, filled, seconds):
         error = (filled.mean[cells, j] - truth) / table.scales[j]
         coverage = np.nan
         if filled.low is not None:
-            inside = (filled.low[cells, j] <= truth) & (truth <= filled.high[cells, j])
-            coverage = inside.mean()
+            slack = TOLERANCE * table.scales[j]
+            low, high = filled.low[cells, j] - slack, filled.high[cells, j] + slack
+            coverage = ((low <= truth) & (truth <= high)).mean()
         result = table.columns[j], cells.sum(), np.mean(error**2), coverage, seconds
         lines.append((*key(table, mask, method), *result))
     return pd.DataFrame(lines, columns=COLUMNS)

@@ -139,9 +139,20 @@ def test_errors_are_in_standard_deviations(table, tmp_path):
     np.testing.assert_allclose(results["squared_error"], 4.0)
     assert results["coverage"].tolist() == [1.0, 0.0, 1.0, 1.0] * 2
     assert results["n_hidden"].sum() == mask.hidden.sum() + other.hidden.sum()
-    mean, error = mean_errors(results)
+    mean, error, n_masks = mean_errors(results)
+    assert n_masks.loc["made-up", "a method"] == 2
     assert mean.loc["made-up", "a method"] == pytest.approx(2.0)
     assert error.loc["made-up", "a method"] == pytest.approx(0.0)
+
+
+def test_rounding_does_not_move_a_value_out_of_its_interval(table):
+    (mask,) = make_masks(table, 0.3, 1)
+    location = np.nanmean(table.values, axis=0)
+    rounded = location + table.scales * ((table.values - location) / table.scales)
+    assert (rounded != table.values)[mask.hidden].any()
+    for low, high, held in ((rounded, rounded, 1.0), (rounded + 0.01 * table.scales, rounded, 0.0)):
+        frame = score(table, mask, "a method", Filled(rounded, low, high), seconds=1.0)
+        assert (frame["coverage"] == held).all()
 
 
 @pytest.mark.parametrize("method", PYTHON_METHODS)
@@ -189,14 +200,16 @@ def test_a_run_that_was_interrupted_goes_on(folder, tmp_path):
         assert picture.size[0] > 1000
 
 
+def line(table, mask, method, error):
+    return (table, "mcar", 0.3, mask, method, "x", 10, error**2, np.nan, 1.0)
+
+
 def test_the_best_is_bold_and_gaps_are_shown():
-    lines = [
-        ("t", "mcar", 0.3, mask, method, "x", 10, error**2, np.nan, 1.0)
-        for mask in (0, 1)
-        for method, error in (("column mean", 1.0), ("KNN 5", 0.5), ("KNN 10", 0.4))
-    ]
-    lines.append(("u", "mcar", 0.3, 0, "column mean", "x", 10, 1.0, np.nan, 1.0))
+    lines = [line(table, mask, "column mean", 1.0) for table in "tuv" for mask in (0, 1)]
+    lines += [line("t", mask, "KNN 5", 0.5) for mask in (0, 1)]
+    lines += [line("t", 0, "KNN 10", 0.4), line("v", 0, "KNN 5", 0.9)]
     text = summary(pd.DataFrame(lines, columns=COLUMNS))
     assert "| t | 1.000 ± 0.000 | **0.500 ± 0.000** |" in text
-    assert "| u | **1.000** | – |" in text
+    assert "| u | **1.000 ± 0.000** | – |" in text
+    assert "| v | 1.000 ± 0.000 | **0.900** (masks: 1) |" in text
     assert "KNN 10" not in text
