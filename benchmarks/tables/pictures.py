@@ -2,7 +2,7 @@
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 from python_methods import BASELINE, GASR_SETTINGS, OURS
 from scipy import stats
 from summary import SHARE, at_share, ratios, reported
@@ -71,5 +71,6 @@ def save_coverage(results, path):
 
 def _use_log_scale(ax):
     ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_minor_formatter(NullFormatter())
     use_decimal_ticks(ax.xaxis)
-    ax.xaxis.set_minor_formatter(LogFormatter())  # some of them, as decimal numbers
