@@ -28,7 +28,7 @@ from fillrank.table.frames import fill_in, is_data_frame, to_long
 from fillrank.table.input import as_observations
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Triplets
-from fillrank.validation import as_generator, check_choice, check_integer, check_real
+from fillrank.validation import as_generator, as_real, check_choice, check_integer, check_real
 
 # What to do about labels that are not known.
 Unknown = Literal["error", "prior"]
@@ -37,8 +37,8 @@ PREDICT_UNKNOWN: Text = (
     Setting("unknown", "prior"),
     " they are predicted as rows and columns without entries.",
 )
-# A query of the posterior for cells by position.
-_Query = Callable[[Posterior, np.ndarray, np.ndarray], Any]
+# A query of the posterior for cells by position: rows, columns and what else comes by cell.
+_Query = Callable[..., Any]
 
 # The entries of one row without entries.
 _NO_ENTRIES = Entries(np.zeros(2, np.int64), np.zeros(0, np.int64), np.zeros(0))
@@ -272,6 +272,48 @@ class Completion:
                 lambda posterior, i, j: posterior.interval(i, j, level, kind, workers), i, j
             )
         return low, high
+
+    def log_density(
+        self, rows: Any, columns: Any, values: Any, *, unknown: Unknown = "error"
+    ) -> np.ndarray:
+        """Logarithms of the predictive density at values of cells, by labels.
+
+        The larger, the less the model is surprised by the value. The density is that of a new
+        observation, with noise: a mixture of normal distributions, one for each draw.
+
+        Parameters
+        ----------
+        rows, columns : label or array of labels
+            As in `predict`.
+        values : float or array of float
+            One for each cell, in the units of the data.
+        unknown : {"error", "prior"}
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray
+            One number per cell.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, truth = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+        >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data)
+        >>> near, far = model.log_density(7, 5, truth[7, 5]), model.log_density(7, 5, 100.0)
+        >>> bool(near[0] > far[0])
+        True
+        """
+        self.check_draws("predictive density")
+        i, j = self._positions(rows, columns, unknown)
+        values = as_real(values, "values")
+        if values.size not in (1, i.size):
+            raise InputError(f"values must be one, or one for each cell; got {values.size}.")
+        at = np.broadcast_to(values.ravel(), i.shape)
+        with self.workers() as workers:
+            return self._query(
+                lambda posterior, i, j, at: posterior.log_density(i, j, at, workers), i, j, at
+            )
 
     def predict_block(self, rows: Any, columns: Any) -> np.ndarray:
         """Predict all cells of some rows and columns, by labels: a matrix."""
@@ -740,19 +782,23 @@ class Completion:
         """The threads to compute with."""
         return Workers(available_threads(self.settings.get("n_threads")))
 
-    def _query(self, query: _Query, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    def _query(
+        self, query: _Query, i: np.ndarray, j: np.ndarray, *by_cell: np.ndarray
+    ) -> np.ndarray:
         """Query cells by position, each from the posterior that has it; cells are the last axis.
 
-        The position -1 means a row, or a column, without entries.
+        The position -1 means a row, or a column, without entries. The query also gets the elements of
+        ``by_cell`` for its cells.
         """
         unknown = (i < 0) + 2 * (j < 0)
         if not unknown.any():
-            return np.asarray(query(self.posterior, i, j))
+            return np.asarray(query(self.posterior, i, j, *by_cell))
         parts = {}
         for code in np.unique(unknown):
             cells = np.flatnonzero(unknown == code)
             posterior = self._without_entries(bool(code & 1), bool(code & 2))
-            parts[code] = cells, query(posterior, i[cells].clip(0), j[cells].clip(0))
+            known = i[cells].clip(0), j[cells].clip(0)
+            parts[code] = cells, query(posterior, *known, *(each[cells] for each in by_cell))
         first = np.asarray(next(iter(parts.values()))[1])
         result = np.empty((*first.shape[:-1], i.size), first.dtype)
         for cells, part in parts.values():

@@ -156,6 +156,12 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Credible intervals of cells by labels; see `Completion.predict_interval`."""
         return self._completion.predict_interval(rows, columns, level, kind, unknown=unknown)
 
+    def log_density(
+        self, rows: Any, columns: Any, values: Any, *, unknown: Unknown = "error"
+    ) -> np.ndarray:
+        """Log predictive densities of values of cells, by labels; see `Completion.log_density`."""
+        return self._completion.log_density(rows, columns, values, unknown=unknown)
+
     def predict_block(self, rows: Any, columns: Any) -> np.ndarray:
         """Predict all cells of some rows and columns; see `Completion.predict_block`."""
         return self._completion.predict_block(rows, columns)

@@ -198,6 +198,12 @@ class LevelPosterior:
         """Not supported: margins do not say how probable a level is."""
         raise NotSupportedError("predictions by margins have no intervals.")
 
+    def log_density(
+        self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """Not supported: margins do not say how probable a level is."""
+        raise NotSupportedError("predictions by margins have no predictive density.")
+
     def imputations(self, n: int, seed: int) -> Imputations:
         """Not supported: margins do not say how probable a level is."""
         raise NotSupportedError("predictions by margins have no draws.")

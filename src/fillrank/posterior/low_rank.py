@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import logsumexp, ndtri
 
+from fillrank.errors import NotSupportedError
 from fillrank.kernels.predictions import mixture_quantiles, pair_values, restored_pair_values
 from fillrank.posterior.fold_in import fold_in_rows
 from fillrank.posterior.imputation import Imputations
@@ -150,6 +151,40 @@ class LowRankPosterior:
             start = values.mean(axis=0) + ndtri(tail) * spread
             mixture_quantiles(values, np.sqrt(noise), tail, start, row)
         return out
+
+    def log_density(
+        self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """Logarithms of the predictive density at new observations of the cells.
+
+        The density is that of the mixture of N(signal, noise) over the draws, in the units of the data.
+        It does not end at the rating scale.
+        """
+        if not self.has_draws:
+            raise NotSupportedError("the solution of a solver has no predictive density.")
+        standard, scale = self._standardise(values)
+        noise = self._noise_variances()
+        normaliser = 0.5 * np.log(2.0 * np.pi * noise)
+        out = np.empty(len(rows))
+
+        def work(start: int, stop: int) -> None:
+            for first in range(start, stop, _BLOCK):
+                block = slice(first, min(first + _BLOCK, stop))
+                distance = self._values(rows[block], columns[block]) - standard[block]
+                with np.errstate(over="ignore"):  # a value beyond all range has the density 0
+                    terms = -0.5 * distance**2 / noise - normaliser
+                out[block] = logsumexp(terms, axis=0)
+
+        _share_out(work, len(rows), len(self.draws) * self.draws[0].left.shape[1], workers)
+        return out - np.log(len(self.draws)) - np.log(scale)
+
+    def _standardise(self, values: np.ndarray) -> tuple[np.ndarray, float]:
+        """Values in standard units, and the scale by which they were divided."""
+        return (values - self.units.location) / self.units.scale, self.units.scale
+
+    def _noise_variances(self) -> np.ndarray:
+        """The noise variance of every draw (draws, 1), in standard units."""
+        return np.array([[draw.noise_variance] for draw in self.draws])
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Posterior means of all cells of the given rows and columns: a matrix."""

@@ -63,6 +63,11 @@ class Posterior(Protocol):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Credible intervals (low, high) of the cells, for the signal or for a new observation."""
 
+    def log_density(
+        self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """Logarithms of the predictive density at new observations of the cells."""
+
     def fold_in(self, entries: Entries, axis: Axis, workers: Workers) -> Self:
         """The posterior of new rows (or columns) with these entries, in the units of the data."""
 
