@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fillrank.estimators.m3f import M3F
     from fillrank.estimators.relaxed_spectral import RelaxedSpectral
     from fillrank.estimators.score import score
+    from fillrank.estimators.score_groups import score_by_column, score_by_level
     from fillrank.estimators.soft_impute import SoftImpute
     from fillrank.estimators.soft_impute_als import SoftImputeALS
     from fillrank.estimators.splits import EntryKFold
@@ -58,6 +59,8 @@ __all__ = [
     "plot",
     "read",
     "score",
+    "score_by_column",
+    "score_by_level",
     "synthetic",
     "write_parquet",
     "write_report",
@@ -87,6 +90,8 @@ _HOMES = {
     "load": "fillrank.completion",
     "read": "fillrank.io.read",
     "score": "fillrank.estimators.score",
+    "score_by_column": "fillrank.estimators.score_groups",
+    "score_by_level": "fillrank.estimators.score_groups",
     "synthetic": "fillrank.table.synthetic",
     "write_parquet": "fillrank.io.parquet",
     "write_report": "fillrank.report.html",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from fillrank.errors import UnknownNameError
+from fillrank.errors import InputError, UnknownNameError
 from helpers.quick_fits import quick, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
@@ -28,6 +28,10 @@ class Fixed:
         assert (level, unknown) == (0.8, "error")
         return self._answers[1:]
 
+    def log_density(self, rows, columns, values, *, unknown):
+        assert unknown == "error"
+        return -np.asarray(values)
+
 
 TEST = fr.Observations.from_triplets([0, 1, 2, 3], [0, 0, 1, 1], [1.0, 4.0, 2.0, 5.0])
 SEEN = np.array([[1.0, 9.0], [3.0, 4.0], [2.0, 7.0], [6.0, 5.0]])
@@ -46,6 +50,9 @@ def test_every_score_of_a_worked_example():
             "mae_rounded": 3 / 4,
             "nmae_rounded": 3 / 4 / 5,
             "coverage": 0.5,
+            # Widths 2, 1.9, 1 and 3.9; 0.1 below the second interval and 0.1 above the last.
+            "interval_score": (2 + 1.9 + 1 + 3.9 + 10 * (0.1 + 0.1)) / 4,
+            "log_score": -3.0,
         }
     )
 
@@ -68,6 +75,37 @@ def test_scores_of_a_fitted_model():
     assert scores["mae"] == pytest.approx(np.abs(error).mean())
     low, high = model.predict_interval(test.rows, test.columns, kind="observation")
     assert scores["coverage"] == np.mean((low <= test.values) & (test.values <= high))
+    penalties = [
+        high_p - low_p + 20 * max(low_p - x, 0, x - high_p)
+        for x, low_p, high_p in zip(test.values, low, high, strict=True)
+    ]
+    assert scores["interval_score"] == pytest.approx(np.mean(penalties))
+    densities = model.log_density(test.rows, test.columns, test.values)
+    assert scores["log_score"] == pytest.approx(np.mean(densities))
+
+
+def test_better_predictions_have_better_scores():
+    observations, _ = fr.synthetic(60, 40, rank=2, noise=0.3, missing=0.2, random_state=0)
+    train, test = observations.split(random_state=0)
+    good, bad = (
+        fr.score(test, quick(n_sweeps=100, max_rank=rank, value_range=None).fit(train))
+        for rank in (2, 1)
+    )
+    assert good["log_score"] > bad["log_score"]
+    assert good["interval_score"] < bad["interval_score"]
+
+
+def test_a_method_without_draws_has_errors_alone():
+    model = fr.SoftImpute(penalty=1.0, progress=False).fit(SEEN)
+    scores = fr.score(TEST, model)
+    assert np.isfinite(scores["rmse"])
+    assert all(np.isnan(scores[name]) for name in ("coverage", "interval_score", "log_score"))
+
+
+def test_without_entries():
+    model = quick().fit(table())
+    with pytest.raises(InputError, match="at least one held-out entry"):
+        fr.score(model.observations_._select(np.zeros(0, dtype=int)), model)
 
 
 def test_unknown_rows():

@@ -1,4 +1,4 @@
-"""Errors of predictions, as in the paper, and the coverage of intervals."""
+"""How good predictions are: errors as the paper has them, coverage and score of intervals."""
 
 import numpy as np
 
@@ -46,3 +46,18 @@ def coverage(truth: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
     0.5
     """
     return float(np.mean((low <= truth) & (truth <= high)))
+
+
+def interval_score(truth: np.ndarray, low: np.ndarray, high: np.ndarray, level: float) -> float:
+    """Mean width of intervals, plus a penalty for values outside; lower is better.
+
+    The penalty is 2 / (1 - level) times the distance from the interval (Gneiting and Raftery 2007), so
+    that intervals at the true quantiles have the lowest expected score.
+
+    Examples
+    --------
+    >>> round(interval_score(np.array([1.0, 2.0]), np.array([0.0, 3.0]), np.array([2.0, 4.0]), 0.9), 2)
+    11.5
+    """
+    outside = np.maximum(low - truth, 0.0) + np.maximum(truth - high, 0.0)
+    return float(np.mean(high - low + 2.0 / (1.0 - level) * outside))

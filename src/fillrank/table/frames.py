@@ -266,20 +266,48 @@ def to_long(
     >>> to_long(observations, ["Ana"], ["milk"], {"value": [3.5]}).to_dict("list")
     {'row': ['Ana'], 'column': ['milk'], 'value': [3.5]}
     """
-    origin = observations.origin
-    is_long = origin.layout == "long"
-    row_field, column_field, value_field = (
-        given if is_long and given is not None else default
-        for given, default in zip(origin[2:5], ("row", "column", "value"), strict=True)
-    )
+    row_field, column_field, value_field = _long_fields(observations.origin)
     table = {
         row_field: _typed_labels(as_labels(rows)),
         column_field: _typed_labels(as_labels(columns)),
     }
     for name, values in fields.items():
         table[unused_name(value_field if name == "value" else name, table)] = np.asarray(values)
-    backend = origin.backend or _installed()
-    return table if backend is None else nw.from_dict(table, backend=backend).to_native()
+    return to_frame(observations, table)
+
+
+def to_column_table(
+    observations: Observations, columns: Any, fields: Mapping[str, np.ndarray]
+) -> Any:
+    """Make a table of results for columns, with their labels first; see `to_long`.
+
+    Examples
+    --------
+    >>> from fillrank import Observations
+    >>> observations = Observations.from_triplets(["Ana", "Ben"], ["tea", "milk"], [5, 2])
+    >>> to_column_table(observations, ["milk"], {"rmse": [0.5]}).to_dict("list")
+    {'column': ['milk'], 'rmse': [0.5]}
+    """
+    table = {_long_fields(observations.origin)[1]: _typed_labels(as_labels(columns))}
+    for name, values in fields.items():
+        table[unused_name(name, table)] = np.asarray(values)
+    return to_frame(observations, table)
+
+
+def to_frame(observations: Observations, fields: Mapping[Any, np.ndarray]) -> Any:
+    """Make a data frame in the library that the entries came from, or as `to_long` does without one."""
+    backend = observations.origin.backend or _installed()
+    return fields if backend is None else nw.from_dict(fields, backend=backend).to_native()
+
+
+def _long_fields(origin: Origin) -> tuple[Any, Any, Any]:
+    """The names of the row, column and value fields of a long table of results."""
+    is_long = origin.layout == "long"
+    row, column, value = (
+        given if is_long and given is not None else default
+        for given, default in zip(origin[2:5], ("row", "column", "value"), strict=True)
+    )
+    return row, column, value
 
 
 def unused_name(name: Any, taken: Iterable[Any]) -> Any:
