@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from fillrank.cli import compare
+from fillrank.cli.group_scores import SplitScores
+from fillrank.estimators.score_groups import GroupSums
 from helpers.refusals import assert_refused
 from helpers.result_files import read_csv
 
@@ -21,7 +23,9 @@ def measured(monkeypatch):
         if isinstance(error, BaseException):
             raise error
         covered = 0.9 if settings.method in ("GASR", "BPMF") else float("nan")
-        return {"rmse": error, "mae": error / 2, "coverage": covered, "seconds": 1.0, "rank": 2}
+        scores = {"rmse": error, "mae": error / 2, "coverage": covered, "seconds": 1.0, "rank": 2}
+        sums = GroupSums(*np.ones((len(GroupSums._fields), split.test.shape[1])))
+        return SplitScores(scores | {"interval_score": 4.0, "log_score": -1.0}, sums, sums)
 
     monkeypatch.setattr(compare, "score_split", measure)
     monkeypatch.setattr(compare, "_compile", lambda settings: None)
@@ -34,9 +38,13 @@ def test_methods_are_ranked_and_excluded_ones_listed_with_the_reason(
 ):
     ran = fillrank("compare", write_wide(), *FAST, "--splits", "2", "-o", "figures.csv")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("Method RMSE MAE In 90% intervals Seconds per fit")
+    assert ran.out.startswith("In 90% Interval Log Seconds Method RMSE MAE intervals score score")
+    assert "Worst columns of " in ran.out
+    assert "…" not in ran.out
     assert "M3F does not support this table: this method is for ratings" in ran.out
     assert "6 fits will take about" in ran.err
+    names = ("figures.csv", "figures-by-column.csv", "figures-by-level.csv")
+    assert ran.out.endswith(" ".join(names))
     header, *lines = read_csv(tmp_path / "figures.csv")
     assert {line[0] for line in lines[:2]} == {"GASR", "SoftImpute"}
     errors = [float(line[header.index("rmse")]) for line in lines[:2]]
@@ -75,7 +83,7 @@ def test_ctrl_c_shows_the_results_so_far(fillrank, write_wide, measured, tmp_pat
     ran = fillrank("compare", table, *FAST, "-o", "some.json")
     assert ran.code == 130
     assert "Interrupted. Results so far:" in ran.err
-    assert "GASR 1 0.5 90.0% 1.0" in ran.out
+    assert "GASR 1 0.5 90.0% 4 -1 1.0" in ran.out
     assert "SoftImpute not run" in ran.out
     found = json.loads((tmp_path / "some.json").read_text())
     assert [each["method"] for each in found["ranking"]] == ["GASR"]
@@ -95,7 +103,8 @@ def test_methods_are_ranked_by_the_splits_that_all_have(
         if n == 3:
             raise KeyboardInterrupt
         found = right(settings, split, level, progress)
-        return found | {"rmse": 0.01} if n == 2 else found  # GASR's second
+        scores = found.scores | ({"rmse": 0.01} if n == 2 else {})  # GASR's second
+        return found._replace(scores=scores)
 
     monkeypatch.setattr(compare, "score_split", measure)
     ran = fillrank("compare", write_wide(), "--methods", "GASR,BPMF", "--json")
@@ -103,7 +112,31 @@ def test_methods_are_ranked_by_the_splits_that_all_have(
     assert [each["method"] for each in json.loads(ran.raw)["ranking"]] == ["BPMF", "GASR"]
 
 
-def test_invalid_options_are_rejected(fillrank, write_wide):
+def test_tables_by_column_and_by_level_have_all_methods(fillrank, write_wide, tmp_path):
+    table = write_wide()
+    methods = ("--methods", "GASR,SoftImputeALS", "--splits", "2")
+    ran = fillrank("compare", table, *methods, "-o", "a.csv", "--json")
+    assert ran.code == 0, ran.err
+    ranking = json.loads(ran.raw)["ranking"]
+    for name, field in (("by_column", "column"), ("by_level", "fifth")):
+        header, *lines = read_csv(tmp_path / f"a-{name.replace('_', '-')}.csv")
+        expected = [(method["method"], line) for method in ranking for line in method[name]]
+        assert header == ["method", *expected[0][1]]
+        assert [tuple(line[:2]) for line in lines] == [
+            (method, str(line[field])) for method, line in expected
+        ]
+        for line, (method, values) in zip(lines, expected, strict=True):
+            assert float(line[header.index("rmse")]) == pytest.approx(values["rmse"], rel=1e-5)
+            assert (line[-1] == "") == (method == "SoftImputeALS")
+    # Each split holds out a fifth of the entries.
+    n = json.loads(ran.raw)["hidden_entries"]
+    assert sum(line["entries"] for line in ranking[0]["by_column"]) == 2 * n
+    assert_refused(fillrank("compare", table, *methods, "-o", "a.csv"), "already exists")
+    (tmp_path / "b-by-level.csv").touch()
+    assert_refused(fillrank("compare", table, *methods, "-o", "b.csv"), "b-by-level.csv already")
+
+
+def test_what_cannot_be_compared(fillrank, write_wide):
     table = write_wide()
     for methods in ("GASR,SVD", ","):
         ran = fillrank("compare", table, "--methods", methods)

@@ -165,6 +165,11 @@ def test_summary_has_settings_versions_and_figures(complete, write_wide, tmp_pat
     assert hidden["entries"] == round(0.2 * summary["table"]["entries"])
     assert 0 < hidden["mae"] <= hidden["rmse"] < hidden["spread"]
     assert 0 <= hidden["coverage"] <= 1
+    assert hidden["interval_score"] > 0
+    assert np.isfinite(hidden["log_score"])
+    for name in ("by_column", "by_level"):
+        assert sum(line["entries"] for line in hidden[name]) == hidden["entries"]
+    assert hidden["warnings"] == []
 
 
 def test_the_same_seed_gives_the_same_files(complete, write_wide, tmp_path):

@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ QUICK = ("--sweeps", "20", "--max-rank", "2")
 def test_errors_and_coverage_over_folds(fillrank, write_wide):
     ran = fillrank("evaluate", write_wide(), *QUICK, "--folds", "3", "--level", "0.8")
     assert ran.code == 0, ran.err
-    for word in ("RMSE", "±", "MAE", "within their 80% intervals", "Seconds per fit"):
+    for word in ("RMSE", "±", "MAE", "within their 80% intervals", "Interval score", "Log score"):
         assert word in ran.out
+    assert "Worst columns" in ran.out
+    assert "Warning" not in ran.out
     assert "3 fits will take about" in ran.err
     assert "3 of 3: Fitting without" in ran.err
 
@@ -45,7 +48,47 @@ def test_json_has_all_figures_and_nothing_else(fillrank, write_wide, matrix):
     model = fr.GASR(n_sweeps=20, max_rank=2, random_state=3, progress=False)
     with pytest.warns(fr.ConvergenceWarning):
         model.fit(train)
-    assert found["mean"]["rmse"] == pytest.approx(fr.score(test, model)["rmse"], rel=1e-12)
+    for name, value in fr.score(test, model).items():
+        assert found["mean"][name] == pytest.approx(value, rel=1e-12)
+    assert found["warnings"] == []
+    for name, table in (
+        ("by_column", fr.score_by_column(test, model)),
+        ("by_level", fr.score_by_level(test, model)),
+    ):
+        expected = table.to_dict("records")
+        assert [list(line) for line in found[name]] == [list(line) for line in expected]
+        for line, own in zip(found[name], expected, strict=True):
+            first, *names = line
+            assert line[first] == own[first]
+            assert [line[each] for each in names] == pytest.approx([own[each] for each in names])
+
+
+def write_units(tmp_path, n_far):
+    """Columns of one pattern, and some without it, in a unit of which their spread is a thousandth."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 1)) + 0.1 * rng.normal(size=(60, 8 + n_far))
+    X[:, 8:] = 20 + 0.001 * rng.normal(size=(60, n_far))
+    names = [f"near {j}" for j in range(8)] + [f"[red]far {j}\x07" for j in range(n_far)]
+    lines = [",".join(["row", *names])]
+    lines += [",".join([f"row {i}", *map(str, row)]) for i, row in enumerate(X)]
+    (tmp_path / "units.csv").write_text("\n".join(lines))
+    return "units.csv"
+
+
+@pytest.mark.parametrize("n_far", [1, 8])
+def test_columns_that_are_predicted_badly_are_named(fillrank, tmp_path, n_far):
+    evaluate = ("evaluate", write_units(tmp_path, n_far), "--method", "SoftImpute", "--folds", "2")
+    ran = fillrank(*evaluate)
+    assert ran.code == 0, ran.err
+    found = (
+        r"worse than the column mean \(error [0-9.]+ standard deviations over 60 held-out values\)"
+    )
+    said = rf"Warning: Column \[red\]far \d\\x07: predictions are {found}\."
+    assert len(re.findall(said, ran.out)) == min(n_far, 5)
+    assert ("3 more columns are predicted as badly: --json lists all." in ran.out) == (n_far == 8)
+    found = json.loads(fillrank(*evaluate, "--json").raw)
+    assert len(found["warnings"]) == n_far
+    assert "near" not in "".join(found["warnings"])
 
 
 def test_a_method_without_intervals(fillrank, write_wide):

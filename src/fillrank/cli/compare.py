@@ -14,6 +14,13 @@ from rich.table import Table
 
 import fillrank as fr
 from fillrank.cli import models, options, output, source, summary
+from fillrank.cli.group_scores import (
+    GroupResults,
+    SplitScores,
+    pool_splits,
+    score_model,
+    show_worst_columns,
+)
 from fillrank.cli.messages import (
     describe_error,
     escape,
@@ -32,10 +39,11 @@ from fillrank.errors import FillrankError, InputError, NotSupportedError
 from fillrank.io.csv_writer import csv_text
 from fillrank.runtime.threads import available_threads
 from fillrank.storage.atomic_write import write_atomically
+from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
 
 _ALL = ",".join(options.METHODS)
-FIGURES = ("rmse", "mae", "coverage", "seconds")
+FIGURES = ("rmse", "mae", "coverage", "interval_score", "log_score", "seconds")
 
 
 def _parse_methods(text: str) -> Any:
@@ -75,7 +83,9 @@ def compare(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Also write the figures to this file: .csv .json.",
+            "--output", "-o", metavar="FILE",
+            help="Also write the figures to this file: .csv .json. With figures.csv, those by column "
+            "and by level are in figures-by-column.csv and figures-by-level.csv.",
         ),
     ] = None,
     as_json: options.Json = False,
@@ -85,7 +95,8 @@ def compare(
     """Compare the methods on a table: their errors, intervals and times.
 
     All methods are fitted on the same splits. A method that does not support the table, or fails, is
-    listed with the reason. Ctrl-C shows the results so far.
+    listed with the reason. Below are the columns that the best method predicts worst: RMSE in SD is
+    the error in standard deviations of the column, 1 for its mean. Ctrl-C shows the results so far.
 
     Examples:
 
@@ -114,9 +125,9 @@ def compare(
     else:
         _show(comparison)
     if file is not None:
-        _write(file, comparison, figures)
+        files = _write(file, comparison, figures)
         if not as_json:
-            show_files([file])
+            show_files(files)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if not comparison.ranked():
@@ -126,13 +137,30 @@ def compare(
 def _check_file(file: Path, force: bool, table: Path) -> None:
     if file.suffix.lower() not in (".csv", ".json"):
         raise InputError(f"{file}: the figures are written as .csv or .json; got {file.suffix!r}.")
-    output.check_file(file, force, [table])
+    for each in _files(file):
+        output.check_file(each, force, [table])
 
 
-def _write(file: Path, comparison: Comparison, figures: dict[str, Any]) -> None:
-    text = _as_csv(comparison) if file.suffix.lower() == ".csv" else json_text(figures) + "\n"
-    with write_atomically(file) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="")
+def _files(file: Path) -> list[Path]:
+    """The files that are written: JSON is one, CSV one for each table."""
+    if file.suffix.lower() == ".json":
+        return [file]
+    return [file, *(file.with_name(f"{file.stem}-by-{name}.csv") for name in ("column", "level"))]
+
+
+def _write(file: Path, comparison: Comparison, figures: dict[str, Any]) -> list[Path]:
+    """Write the figures, and return the files."""
+    files = _files(file)
+    texts = [json_text(figures) + "\n"]
+    if len(files) > 1:
+        by_method = [(each.name, comparison.groups(each)) for each in comparison.ranked()]
+        by_column = [(name, groups.by_column()) for name, groups in by_method]
+        by_level = [(name, groups.by_level()) for name, groups in by_method]
+        texts = [_as_csv(comparison), _groups_as_csv(by_column), _groups_as_csv(by_level)]
+    for path, text in zip(files, texts, strict=True):
+        with write_atomically(path) as temporary:
+            temporary.write_text(text, encoding="utf-8", newline="")
+    return files
 
 
 class Split(NamedTuple):
@@ -158,31 +186,29 @@ class Figure(NamedTuple):
         )
 
 
-Scores = dict[str, float]
-
-
-def score_split(settings: Settings, split: Split, level: float, progress: bool) -> Scores:
+def score_split(settings: Settings, split: Split, level: float, progress: bool) -> SplitScores:
     """Fit the training entries and score the predictions of the others; with the time of the fit."""
     started = perf_counter()
     model = models.fit(settings, split.train, progress, warn=True)
     seconds = perf_counter() - started
-    return fr.score(split.test, model, level) | {"seconds": seconds, "rank": model.rank_}
+    found = score_model(model, split.test, level)
+    return found._replace(scores=found.scores | {"seconds": seconds, "rank": model.rank_})
 
 
-def average(scores: list[Scores], name: str) -> Figure:
+def average(splits: list[SplitScores], name: str) -> Figure:
     """The mean and spread of a score over all splits."""
-    values = np.array([each[name] for each in scores])
+    values = np.array([each.scores[name] for each in splits])
     spread = float(values.std(ddof=1)) if len(values) > 1 else math.nan
     return Figure(float(values.mean()), spread)
 
 
-def scores_summary(scores: list[Scores]) -> dict[str, Any]:
+def scores_summary(splits: list[SplitScores]) -> dict[str, Any]:
     """Means, standard deviations and the scores of each split, for JSON."""
-    figures = {name: average(scores, name) for name in scores[0]}
+    figures = {name: average(splits, name) for name in splits[0].scores}
     return {
         "mean": {name: figure.mean for name, figure in figures.items()},
         "standard_deviation": {name: figure.spread for name, figure in figures.items()},
-        "splits": scores,
+        "splits": [each.scores for each in splits],
     }
 
 
@@ -190,7 +216,7 @@ class Candidate(NamedTuple):
     """A method, its scores by the number of the split, and why it was excluded, if it was."""
 
     settings: Settings
-    scores: dict[int, Scores]
+    scores: dict[int, SplitScores]
     excluded: list[str]
 
     @property
@@ -203,7 +229,7 @@ class Ranked(NamedTuple):
     """A method and its scores on the splits by which it is ranked."""
 
     name: str
-    scores: list[Scores]
+    scores: list[SplitScores]
 
     def figure(self, name: str) -> Figure:
         """The mean and spread of a score."""
@@ -271,6 +297,10 @@ class Comparison:
         found = [Ranked(each.name, [each.scores[number] for number in shared]) for each in complete]
         return sorted(found, key=lambda ranked: ranked.figure("rmse").mean)
 
+    def groups(self, ranked: Ranked) -> GroupResults:
+        """The results of a method by column and by level, over the splits by which it is ranked."""
+        return pool_splits(ranked.scores, self.splits[0].train.column_labels, self.level)
+
     def left_out(self) -> list[tuple[str, str]]:
         """The methods without figures, with the reason."""
         return [
@@ -281,7 +311,7 @@ class Comparison:
 
 
 def _mean_seconds(candidate: Candidate) -> float | None:
-    seconds = [each["seconds"] for each in candidate.scores.values()]
+    seconds = [each.scores["seconds"] for each in candidate.scores.values()]
     return sum(seconds) / len(seconds) if seconds else None
 
 
@@ -294,30 +324,35 @@ def _compile(settings: Settings) -> None:
 
 
 def _show(comparison: Comparison) -> None:
-    """Print the ranking as a table, and the methods that are not in it."""
+    """Print the ranking as a table, the methods that are not in it, and the worst columns."""
     ranked = comparison.ranked()
     if ranked:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("Method", no_wrap=True)
-        for title in (
-            "RMSE",
-            "MAE",
-            f"In {100 * comparison.level:g}% intervals",
-            "Seconds per fit",
-        ):
-            table.add_column(title, justify="right", no_wrap=True)
+        table.add_column("Method", vertical="bottom", no_wrap=True)
+        intervals = f"In {100 * comparison.level:g}%\nintervals"
+        titles = ("RMSE", "MAE", intervals, "Interval\nscore", "Log\nscore", "Seconds\nper fit")
+        for title in titles:
+            table.add_column(title, justify="right", vertical="bottom", no_wrap=True)
         for each in ranked:
             coverage = each.figure("coverage").mean
             table.add_row(
                 each.name,
                 str(each.figure("rmse")),
-                str(each.figure("mae")),
+                _format_mean(each.figure("mae").mean),
                 "none" if math.isnan(coverage) else f"{100 * coverage:.1f}%",
+                *(_format_mean(each.figure(name).mean) for name in ("interval_score", "log_score")),
                 f"{each.figure('seconds').mean:.1f}",
             )
         stdout().print(table)
     for name, reason in comparison.left_out():
         stdout().print(f"[bold]{name}[/] {escape_line(reason)}")
+    if ranked:
+        title = f"Worst columns of {ranked[0].name}" if len(ranked) > 1 else "Worst columns"
+        show_worst_columns(comparison.groups(ranked[0]), title)
+
+
+def _format_mean(x: float) -> str:
+    return "-" if math.isnan(x) else f"{x:.4g}"
 
 
 def comparison_summary(
@@ -329,7 +364,12 @@ def comparison_summary(
         "level": comparison.level,
         "hidden_entries": len(comparison.splits[0].test),
         "ranking": [
-            {"method": each.name, **scores_summary(each.scores)} for each in comparison.ranked()
+            {
+                "method": each.name,
+                **scores_summary(each.scores),
+                **comparison.groups(each).summary(),
+            }
+            for each in comparison.ranked()
         ],
         "left_out": [{"method": name, "reason": reason} for name, reason in comparison.left_out()],
     }
@@ -341,8 +381,22 @@ def _as_csv(comparison: Comparison) -> str:
     for each in comparison.ranked():
         means = [each.figure(name).mean for name in FIGURES]
         sds = [each.figure(name).spread for name in ("rmse", "mae")]
-        cells = ["" if math.isnan(value) else f"{value:.6g}" for value in (*means, *sds)]
-        lines.append([each.name, len(each.scores), *cells, ""])
-    lines += [[name, 0, *[""] * 6, reason] for name, reason in comparison.left_out()]
+        lines.append([each.name, len(each.scores), *map(_format_cell, (*means, *sds)), ""])
     spreads = [f"{name}_sd" for name in ("rmse", "mae")]
+    empty = [""] * (len(FIGURES) + len(spreads))
+    lines += [[name, 0, *empty, reason] for name, reason in comparison.left_out()]
     return csv_text(["method", "splits", *FIGURES, *spreads, "left_out"], lines)
+
+
+def _groups_as_csv(by_method: list[tuple[str, list[dict[str, Any]]]]) -> str:
+    """The tables by column, or by level, of all methods as one."""
+    lines = []
+    for name, groups in by_method:
+        for first, *figures in (group.values() for group in groups):
+            lines.append([name, as_text(first), *map(_format_cell, figures)])
+    fields = list(by_method[0][1][0]) if by_method else []
+    return csv_text(["method", *fields], lines)
+
+
+def _format_cell(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"

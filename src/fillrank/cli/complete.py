@@ -14,6 +14,7 @@ import typer
 import fillrank as fr
 from fillrank.cli import messages as cli_messages
 from fillrank.cli import models, options, output, source, summary
+from fillrank.cli.group_scores import pool_splits, score_model
 from fillrank.cli.messages import Results, show_files, show_results
 from fillrank.cli.models import Settings
 from fillrank.cli.results import is_written_wide, write_missing, write_wide
@@ -201,12 +202,23 @@ def evaluate(job: Job, data: Observations) -> Evaluation | None:
     train, test = data.split(job.hold_out, random_state=job.settings.seed)
     job.report(f"Fitting without {len(test):,} held-out entries, to measure the error on them.")
     model = models.fit(job.settings, train, progress=not job.quiet)
-    scores = fr.score(test, model, job.level)
-    spread = float(test.values.std())
-    held_out = summary.HeldOut(
-        len(test), scores["rmse"], scores["mae"], scores["coverage"], job.level, spread
+    return Evaluation(test, model, _score(model, test, job.level))
+
+
+def _score(model: Any, test: Observations, level: float) -> summary.HeldOut:
+    found = score_model(model, test, level)
+    scores = found.scores
+    return summary.HeldOut(
+        len(test),
+        scores["rmse"],
+        scores["mae"],
+        scores["coverage"],
+        level,
+        float(test.values.std()),
+        scores["interval_score"],
+        scores["log_score"],
+        pool_splits([found], test.column_labels, level),
     )
-    return Evaluation(test, model, held_out)
 
 
 def _write(job: Job, model: GASR, stage: Path, with_intervals: bool) -> None:

@@ -7,7 +7,8 @@ import typer
 
 import fillrank as fr
 from fillrank.cli import models, options, source, summary
-from fillrank.cli.compare import Scores, Split, average, score_split, scores_summary
+from fillrank.cli.compare import Split, average, score_split, scores_summary
+from fillrank.cli.group_scores import SplitScores, pool_splits, show_worst_columns
 from fillrank.cli.messages import Results, report, show_results
 from fillrank.cli.models import Settings
 from fillrank.cli.results import show_json
@@ -49,7 +50,9 @@ def evaluate(
     """Hold out entries, predict them from the others, and report the error.
 
     The report has the error (RMSE, MAE) and, for comparison, the standard deviation of the values,
-    which is the RMSE of predicting their mean; and the share of held-out entries within their intervals.
+    which is the RMSE of predicting their mean; the share of held-out entries within their intervals; the
+    interval score (lower is better) and the log score (higher is better). Below are the columns that are
+    predicted worst: RMSE in SD is the error in standard deviations of the column, 1 for its mean.
 
     Examples:
 
@@ -72,6 +75,7 @@ def evaluate(
             report(f"{which}Fitting without {len(split.test):,} held-out entries.")
         scores.append(score_split(settings, split, level, progress=not quiet))
     spread = float(data.values.std())
+    groups = pool_splits(scores, data.column_labels, level)
     if as_json:
         show_json(
             {
@@ -80,10 +84,12 @@ def evaluate(
                 "level": level,
                 "values_standard_deviation": spread,
                 **scores_summary(scores),
+                **groups.summary(),
             }
         )
     else:
         show_results(_describe(scores, level, spread))
+        show_worst_columns(groups, "Worst columns")
 
 
 def _splits(data: Observations, n: int, hold_out: float | None, seed: int) -> list[Split]:
@@ -93,7 +99,7 @@ def _splits(data: Observations, n: int, hold_out: float | None, seed: int) -> li
     return [Split(data[train], data[test]) for train, test in folds]
 
 
-def _describe(scores: list[Scores], level: float, spread: float) -> Results:
+def _describe(scores: list[SplitScores], level: float, spread: float) -> Results:
     rmse, mae, coverage, seconds, rank = (
         average(scores, name) for name in ("rmse", "mae", "coverage", "seconds", "rank")
     )
@@ -102,5 +108,9 @@ def _describe(scores: list[Scores], level: float, spread: float) -> Results:
         ("MAE", str(mae)),
     ]
     if not math.isnan(coverage.mean):
-        lines.append(("Coverage", summary.describe_coverage(coverage.mean, level)))
+        lines += [
+            ("Coverage", summary.describe_coverage(coverage.mean, level)),
+            ("Interval score", str(average(scores, "interval_score"))),
+            ("Log score", str(average(scores, "log_score"))),
+        ]
     return [*lines, ("Rank", str(rank)), ("Seconds per fit", f"{seconds.mean:.1f}")]

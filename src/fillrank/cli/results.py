@@ -179,7 +179,7 @@ def _write_json(cells: _Cells, stream: Any) -> None:
     """Write a list of objects, one per line."""
     before = "["
     for cell in cells.cells:
-        values = [*map(_json_label, cell.labels), *cell.numbers]
+        values = [*map(json_label, cell.labels), *cell.numbers]
         text = json.dumps(
             dict(zip(cells.fields, values, strict=True)), ensure_ascii=sys.stdout.isatty()
         )
@@ -188,7 +188,7 @@ def _write_json(cells: _Cells, stream: Any) -> None:
     stream.write("[]\n" if before == "[" else "]\n")
 
 
-def _json_label(label: Any) -> Any:
+def json_label(label: Any) -> Any:
     """A label as JSON can represent it: a number stays one."""
     if isinstance(label, np.generic) and not isinstance(label, np.datetime64):
         label = label.item()

@@ -19,6 +19,7 @@ from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
     from fillrank.cli.complete import Job
+    from fillrank.cli.group_scores import GroupResults
     from fillrank.estimators.gasr import GASR
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
@@ -34,6 +35,15 @@ class HeldOut(NamedTuple):
     coverage: float
     level: float
     spread: float
+    interval_score: float
+    log_score: float
+    groups: GroupResults
+
+    def summary(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        figures = self._asdict()
+        groups = figures.pop("groups")
+        return {**figures, **groups.summary()}
 
 
 def results_size(data: Observations, with_intervals: bool) -> int:
@@ -83,7 +93,8 @@ def _describe_held_out(held_out: HeldOut) -> Results:
     ]
     if not math.isnan(held_out.coverage):
         lines.append(("Coverage", describe_coverage(held_out.coverage, held_out.level)))
-    return lines
+    warnings = held_out.groups.shown_warnings(all_in="summary.json")
+    return [*lines, *(("Warning", text) for text in warnings)]
 
 
 def describe_coverage(coverage: float, level: float) -> str:
@@ -115,7 +126,7 @@ def write_summary(path: Path, job: Job, model: GASR, held_out: HeldOut | None) -
         "settings": _settings(job),
         "versions": _versions(),
         "results": _results(model),
-        "hidden_entries": None if held_out is None else held_out._asdict(),
+        "hidden_entries": None if held_out is None else held_out.summary(),
     }
     path.write_text(as_json(content) + "\n", encoding="utf-8")
 

@@ -1,0 +1,157 @@
+"""Scores by column and by level: on the terminal, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from rich.table import Table
+
+from fillrank.cli.messages import escape_line, stdout
+from fillrank.cli.results import json_label
+from fillrank.table.labels import as_text, replace_surrogates
+from fillrank.table.observations import Observations
+
+if TYPE_CHECKING:
+    from fillrank.estimators.score_groups import GroupScores, GroupSums
+
+_N_SHOWN = 5  # columns on the terminal
+_MAX_LABEL = 40  # characters of a label in a table
+
+
+class SplitScores(NamedTuple):
+    """The scores of a split by name, and sums by column and by level."""
+
+    scores: dict[str, float]
+    by_column: GroupSums
+    by_level: GroupSums
+
+
+class GroupResults(NamedTuple):
+    """Scores by column, worst first, and by level; ``problems`` are those of `find_problems`."""
+
+    labels: np.ndarray
+    columns: GroupScores
+    levels: GroupScores
+    problems: dict[int, str]
+    level: float
+
+    def warnings(self) -> list[str]:
+        """A sentence about each column that is predicted badly."""
+        return [
+            f"Column {as_text(_label(self.labels[k]))}: {text}."
+            for k, text in self.problems.items()
+        ]
+
+    def shown_warnings(self, all_in: str) -> list[str]:
+        """The first warnings; ``all_in`` says where all of them are."""
+        warnings = self.warnings()
+        shown, n_more = warnings[:_N_SHOWN], len(warnings) - _N_SHOWN
+        if n_more > 0:
+            columns = "1 more column is" if n_more == 1 else f"{n_more:,} more columns are"
+            shown.append(f"{columns} predicted as badly: {all_in} lists all.")
+        return shown
+
+    def by_column(self) -> list[dict[str, Any]]:
+        """The table by column, a line after the other."""
+        labels = [_label(label) for label in self.labels[self.columns.group]]
+        return _lines({"column": labels, **_as_lists(self.columns.fields())})
+
+    def by_level(self) -> list[dict[str, Any]]:
+        """The table by level, a line after the other."""
+        from fillrank.estimators.score_groups import level_fields
+
+        return _lines(_as_lists(level_fields(self.levels)))
+
+    def summary(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {
+            "warnings": self.warnings(),
+            "by_column": self.by_column(),
+            "by_level": self.by_level(),
+        }
+
+
+def score_model(model: Any, test: Observations, level: float) -> SplitScores:
+    """Score the predictions of held-out entries: all together, by column and by level."""
+    from fillrank.estimators.score import overall_scores, predict_test
+    from fillrank.estimators.score_groups import sums_by_column, sums_by_level
+
+    found = predict_test(test, model, level)
+    return SplitScores(
+        overall_scores(found, model), sums_by_column(found, model), sums_by_level(found, model)
+    )
+
+
+def pool_splits(splits: Sequence[SplitScores], labels: np.ndarray, level: float) -> GroupResults:
+    """The results over the held-out entries of all splits of a table with these column labels."""
+    from fillrank.estimators.score_groups import add_sums, compute_scores, find_problems
+
+    columns = compute_scores(add_sums(split.by_column for split in splits), worst_first=True)
+    levels = compute_scores(add_sums(split.by_level for split in splits))
+    return GroupResults(labels, columns, levels, find_problems(columns, level), level)
+
+
+def _label(label: Any) -> Any:
+    """A label as files can store it."""
+    label = json_label(label)
+    return replace_surrogates(label) if isinstance(label, str) else label
+
+
+def _as_lists(fields: dict[str, np.ndarray]) -> dict[str, list[Any]]:
+    return {name: values.tolist() for name, values in fields.items()}
+
+
+def _lines(fields: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(fields, line, strict=True)) for line in zip(*fields.values(), strict=True)]
+
+
+def show_worst_columns(results: GroupResults, title: str) -> None:
+    """Print the worst columns as a table, and warnings about columns that are predicted badly."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(title, vertical="bottom", overflow="fold")
+    has_intervals = not np.isnan(results.columns.coverage).any()
+    headers = ["Held out", "Missing", "RMSE", "RMSE\nin SD", "Mean\nerror"]
+    if has_intervals:
+        headers.append(f"In {100 * results.level:g}%\nintervals")
+    for header in headers:
+        table.add_column(header, justify="right", vertical="bottom", no_wrap=True)
+    for line in results.by_column()[:_N_SHOWN]:
+        cells = [
+            f"{line['entries']:,}",
+            f"{100 * line['missing']:.0f}%",
+            f"{line['rmse']:.4g}",
+            _format_ratio(line["rmse_in_sd"]),
+            _format_mean_error(line["mean_error"], line["rmse"]),
+        ]
+        if has_intervals:
+            cells.append(f"{100 * line['coverage']:.1f}%")
+        table.add_row(escape_line(_shorten(as_text(line["column"]))), *cells)
+    stdout().print()
+    stdout().print(table)
+    if warnings := results.shown_warnings(all_in="--json"):
+        stdout().print()
+    for text in warnings:
+        stdout().print(f"[bold yellow]Warning:[/] {escape_line(text)}")
+
+
+def _shorten(label: str) -> str:
+    return label if len(label) <= _MAX_LABEL else f"{label[: _MAX_LABEL - 3]}..."
+
+
+def _format_ratio(x: float) -> str:
+    return "-" if math.isnan(x) else f"{x:.2f}"
+
+
+def _format_mean_error(x: float, rmse: float) -> str:
+    """Format a mean error with the decimals that an RMSE has with three digits.
+
+    Examples
+    --------
+    >>> _format_mean_error(0.01234, 0.321), _format_mean_error(-0.0001, 0.321)
+    ('0.012', '0')
+    """
+    decimals = 2 - math.floor(math.log10(rmse)) if rmse > 0 else 0
+    return f"{round(x, decimals) + 0.0:.4g}"
