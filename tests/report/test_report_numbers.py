@@ -2,6 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import fillrank as fr
 from fillrank.report import cells, held_out
@@ -168,6 +169,24 @@ def test_calibrate_counts_covered_entries():
     inside = np.mean((low <= test.values) & (test.values <= high))
     assert found.shares[list(found.levels).index(0.5)] == pytest.approx(inside)
     assert (np.diff(found.shares) >= 0).all()
+
+
+def test_plots_by_level_show_the_scores_of_the_fifths():
+    model, test = fitted("GASR")
+    levels = held_out.score_groups(model, test).levels
+    table = fr.score_by_level(test, model)
+    ax = held_out.draw_error_by_level(levels, Figure().subplots())
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], table["rmse"])
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), table["mean_error"])
+    assert [float(tick.get_text()) for tick in ax.get_xticklabels()] == pytest.approx(
+        table["prediction"].tolist(), rel=0.01
+    )
+    ax = held_out.draw_coverage_by_level(levels, Figure().subplots())
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), 100 * table["coverage"])
+    for bar, n in zip(ax.patches, table["entries"], strict=True):
+        chance = 1.96 * np.sqrt(0.09 / n)
+        assert bar.get_y() == pytest.approx(100 * (0.9 - chance))
+        assert bar.get_y() + bar.get_height() == pytest.approx(100 * min(0.9 + chance, 1))
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ def test_every_method_with_held_out_entries(name, tmp_path):
     page = read(tmp_path / "report.html")
     drawn = name in DRAWN
     assert len(page.images["table"]) == 2
-    assert len(page.images["held-out"]) == (2 if drawn else 1)
+    assert len(page.images["held-out"]) == (4 if drawn else 2)
+    assert "Columns, worst first" in page.text["held-out"]
+    assert ("in 90% intervals" in page.text["held-out"]) == drawn
     assert f"Predictions of {len(test)} held-out entries" in page.text["summary"]
     assert ("certainty" in page.images) == drawn
     assert ("has no posterior draws" in page.text["factors"]) == (not drawn)
@@ -95,6 +97,50 @@ def test_the_summary_has_the_numbers_of_the_model(tmp_path, no_plots):
         f"{style.format_percent(share)}" in summary
     )
     assert [attrs for tag, attrs in page.tags if tag == "h1"]
+
+
+def test_columns_are_listed_worst_first(tmp_path, no_plots):
+    model, test = fitted("GASR")
+    write_report(model, tmp_path / "report.html", test=test)
+    assert "not shown" not in read(tmp_path / "report.html").text["held-out"]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    body = page.partition("Columns, worst first")[2].partition("</table>")[0]
+    lines = [re.findall(r"<td.*?>(?:<bdi>)?([^<]*)", line) for line in body.split("</tr>")[1:-1]]
+    table = fr.score_by_column(test, model)
+    assert [line[0] for line in lines] == table["column"].tolist()
+    for line, own in zip(lines, table.itertuples(), strict=True):
+        assert line[1:3] == [str(own.entries), f"{own.missing:.0%}"]
+        assert float(line[3]) == pytest.approx(own.rmse, rel=0.05)
+        assert line[4] == f"{own.rmse_in_sd:.2f}"
+        assert float(line[5]) == pytest.approx(own.mean_error, abs=0.05 * own.rmse)
+        assert line[6] == f"{own.coverage:.0%}"
+
+
+def test_only_the_worst_of_many_columns_are_listed(tmp_path, no_plots):
+    data, _ = fr.synthetic(40, 30, rank=1, noise=0.2, missing=0.1, random_state=0)
+    train, test = data.split(0.2, random_state=0)
+    write_report(fit(fr.GASR(**SAMPLED), train), tmp_path / "report.html", test=test)
+    page = read(tmp_path / "report.html")
+    assert "10 columns with smaller or unknown errors are not shown." in page.text["held-out"]
+
+
+@pytest.mark.parametrize("n_bad", [0, 1, 7])
+def test_columns_that_are_predicted_badly_are_named_at_the_top(n_bad, tmp_path, no_plots):
+    data, _ = fr.synthetic(80, 12, rank=1, noise=0.2, missing=0.0, random_state=0)
+    names = np.array([f"<b>bad</b> {j}" if j < n_bad else f"good {j}" for j in range(12)])
+    data = fr.Observations.from_triplets(data.rows, names[data.columns], data.values)
+    train, test = data.split(0.5, random_state=0)
+    is_bad = np.char.startswith(test.columns.astype(str), "<b>")
+    values = np.where(is_bad, -10 * test.values, test.values)  # as if in another unit
+    wrong = fr.Observations.from_triplets(test.rows, test.columns, values)
+    write_report(fit(fr.GASR(**SAMPLED), train), tmp_path / "report.html", test=wrong)
+    summary = " ".join(read(tmp_path / "report.html").text["summary"].split())
+    worse = (
+        r"Column <b>bad</b> \d: predictions are worse than the column mean \(error [0-9.]+ stand"
+    )
+    assert len(re.findall(worse, summary)) == min(n_bad, 5)
+    assert "Column good" not in summary
+    assert ("2 more columns are predicted as badly" in summary) == (n_bad == 7)
 
 
 def hostile_model():

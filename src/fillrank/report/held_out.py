@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fillrank.errors import InputError
+from fillrank.estimators.score import predict_test
+from fillrank.estimators.score_groups import (
+    GroupScores,
+    compute_scores,
+    find_problems,
+    sums_by_column,
+    sums_by_level,
+)
 from fillrank.posterior.metrics import coverage, rmse
 from fillrank.report.style import (
     ACCENT,
     FAINT,
     INK,
     MUTED,
+    REFERENCE,
     UNITS,
     axis_limits,
     count_noun,
@@ -25,6 +34,7 @@ from fillrank.table.observations import Observations
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+GROUP_LEVEL = 0.9  # of the intervals whose coverage is measured by column and by level
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 # Intervals take much longer than means; a sample of this size gives the coverage to within 1%.
 _MAX_INTERVALS = 3000
@@ -55,6 +65,22 @@ class Calibration(NamedTuple):
     levels: np.ndarray
     shares: np.ndarray
     n: int
+
+
+class Groups(NamedTuple):
+    """Scores by column, worst first, and by level; and the columns that are predicted badly."""
+
+    columns: GroupScores
+    levels: GroupScores
+    problems: dict[int, str]
+
+
+def score_groups(model: Any, test: Observations) -> Groups:
+    """Score the predictions of held-out entries by column and by level."""
+    found = predict_test(test, model, GROUP_LEVEL)
+    columns = compute_scores(sums_by_column(found, model), worst_first=True)
+    levels = compute_scores(sums_by_level(found, model))
+    return Groups(columns, levels, find_problems(columns, GROUP_LEVEL))
 
 
 def predict_held_out(model: Any, test: Any) -> HeldOut:
@@ -200,3 +226,41 @@ def calibration(model: Any, test: Any, ax: Axes | None = None) -> Axes:
     title = f"90% intervals cover {100 * shares[at]:.0f}% of {count_noun(n, 'held-out value')}"
     finish_axes(ax, title, "level of the intervals, %", "coverage of held-out values, %")
     return ax
+
+
+def draw_error_by_level(levels: GroupScores, ax: Axes) -> Axes:
+    """Draw the error of each fifth of the predictions, and the mean error."""
+    ax.bar(levels.group, levels.rmse, width=0.7, color=INK, label="RMSE")
+    ax.plot(levels.group, levels.mean_error, "o", color=ACCENT, markersize=6, label="mean error")
+    ax.axhline(0.0, color=MUTED, linewidth=1.0)
+    low, high = (f"{end:.3g}" for end in (levels.rmse.min(), levels.rmse.max()))
+    ax.set_ylim(top=1.25 * levels.rmse.max() or None)
+    ax.legend(loc="upper right", frameon=False, fontsize="small", ncols=2)
+    title = f"RMSE {low}" if low == high else f"RMSE {low} to {high} in fifths of the predictions"
+    _finish_levels(ax, levels, title, f"error, {UNITS}")
+    return ax
+
+
+def draw_coverage_by_level(levels: GroupScores, ax: Axes) -> Axes:
+    """Draw the coverage of intervals in each fifth of the predictions.
+
+    For calibrated intervals, each dot is within its bar in 95 of 100 cases.
+    """
+    chance = 1.96 * np.sqrt(GROUP_LEVEL * (1.0 - GROUP_LEVEL) / levels.entries)
+    low, high = np.maximum(GROUP_LEVEL - chance, 0.0), np.minimum(GROUP_LEVEL + chance, 1.0)
+    ax.bar(levels.group, 100 * (high - low), bottom=100 * low, width=0.7, color=FAINT,
+           label="random variation")  # fmt: skip
+    ax.axhline(100 * GROUP_LEVEL, **REFERENCE)
+    ax.plot(levels.group, 100 * levels.coverage, "o", color=INK, markersize=7, label="coverage")
+    ax.set_ylim(100 * min(low.min(), levels.coverage.min()) - 8, 101)
+    ax.legend(loc="lower right", frameon=False, fontsize="small", ncols=2)
+    first, last = (f"{100 * end:.0f}" for end in (levels.coverage.min(), levels.coverage.max()))
+    share = first if first == last else f"{first} to {last}"
+    title = f"{100 * GROUP_LEVEL:g}% intervals cover {share}% in fifths of the predictions"
+    _finish_levels(ax, levels, title, "coverage of held-out values, %")
+    return ax
+
+
+def _finish_levels(ax: Axes, levels: GroupScores, title: str, y_label: str) -> None:
+    ax.set_xticks(levels.group, [f"{prediction:.3g}" for prediction in levels.prediction])
+    finish_axes(ax, title, f"mean prediction, {UNITS}", y_label)

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from fillrank.errors import NotSupportedError
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report import cells, held_out, run_plots, summary
 from fillrank.report.cells import MAX_BLOCKS, MAX_CELLS, CellIntervals, missing_intervals
-from fillrank.report.held_out import HeldOut, predict_held_out
+from fillrank.report.held_out import GROUP_LEVEL, Groups, HeldOut, predict_held_out, score_groups
 from fillrank.report.maps import Side, SvgMap, project, svg_map
 from fillrank.report.style import format_label
 from fillrank.storage.atomic_write import write_atomically
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 # Rows in a table of the most or least certain cells.
 _N_LISTED = 10
+# Rows in the table by column, and columns that are named at the top.
+_N_COLUMNS, _N_NAMED = 20, 5
 _MAX_TITLE = 200
 # Smaller than usual plots, so that their text is readable on a phone.
 _SIZE, _SQUARE, _DOTS_PER_INCH = (5.6, 3.7), (5.0, 5.0), 180
@@ -49,6 +53,27 @@ class Cell(NamedTuple):
     full_column: str
     value: str
     interval: str
+
+
+class Column(NamedTuple):
+    """A row of the table by column; ``tone`` is bad if the column is predicted badly."""
+
+    label: str
+    full_label: str
+    entries: str
+    missing: str
+    rmse: str
+    rmse_in_sd: str
+    mean_error: str
+    coverage: str
+    tone: str
+
+
+class Problem(NamedTuple):
+    """A column that is predicted badly, and a clause that says why."""
+
+    label: str
+    text: str
 
 
 def write_report(
@@ -111,6 +136,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         lstrip_blocks=True,
     )
     diagnostics = _diagnostics(model)
+    groups = None if test is None else score_groups(tested or model, test.test)
     verdict = summary.describe_convergence(model)
     return environment.get_template("report.html.jinja").render(
         title=format_label(title, _MAX_TITLE) if title else _title(model),
@@ -131,6 +157,8 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         convergence=_convergence(model),
         diagnostics=[] if diagnostics is None else summary.list_diagnostics(diagnostics),
         held_out=_held_out(tested or model, test),
+        by_column=None if groups is None else _by_column(tested or model, groups),
+        by_level=[] if groups is None else _by_level(groups),
         certainty=_certainty(model),
         maps=_maps(model),
         code=summary.reproduction_code(model),
@@ -197,6 +225,50 @@ def _held_out(model: Any, test: HeldOut | None) -> list[Image]:
     images = [render(held_out.predicted, model, test.test, square=True)]
     if model.posterior_.has_draws:
         images.append(render(held_out.calibration, model, test.test, square=True))
+    return images
+
+
+def _by_column(model: Any, groups: Groups) -> dict[str, Any]:
+    """Return the section on columns, and those to name at the top."""
+    labels, n = model.observations_.column_labels, groups.columns.group.size
+    problems = [
+        Problem(format_label(labels[k]), text)
+        for k, text in list(groups.problems.items())[:_N_NAMED]
+    ]
+    return {
+        "rows": [_column(labels, groups, k) for k in range(min(n, _N_COLUMNS))],
+        "n_more": max(0, n - _N_COLUMNS),
+        "problems": problems,
+        "n_more_problems": len(groups.problems) - len(problems),
+        "level": f"{100 * GROUP_LEVEL:g}",
+    }
+
+
+def _column(labels: np.ndarray, groups: Groups, k: int) -> Column:
+    scores = groups.columns
+    j, rmse = int(scores.group[k]), float(scores.rmse[k])
+    error, mean_error = summary.format_together(rmse, float(scores.mean_error[k]), width=rmse / 10)
+    return Column(
+        format_label(labels[j]),
+        format_label(labels[j], 400),
+        f"{scores.entries[k]:,}",
+        _finite(scores.missing[k], ".0%"),
+        error,
+        _finite(scores.rmse_in_sd[k], ".2f"),
+        mean_error,
+        _finite(scores.coverage[k], ".0%"),
+        "bad" if j in groups.problems else "plain",
+    )
+
+
+def _finite(x: float, form: str) -> str:
+    return f"{x:{form}}" if np.isfinite(x) else "–"
+
+
+def _by_level(groups: Groups) -> list[Image]:
+    images = [render(lambda ax: held_out.draw_error_by_level(groups.levels, ax))]
+    if not np.isnan(groups.levels.coverage).any():
+        images.append(render(lambda ax: held_out.draw_coverage_by_level(groups.levels, ax)))
     return images
 
 
