@@ -136,7 +136,10 @@ class Completion:
 
     @property
     def rank_probabilities_(self) -> Mapping[int, float]:
-        """The posterior probability of each rank."""
+        """The share of draws with each rank: singular values above the detection level.
+
+        The model has no parameter for the rank, so this is not the posterior of one.
+        """
         return self._required(self.record.rank_probabilities, "rank_probabilities_")
 
     @property

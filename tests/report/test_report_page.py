@@ -93,8 +93,8 @@ def test_the_summary_has_the_numbers_of_the_model(tmp_path, no_plots):
     assert f"error of {format_number(error)};" in summary
     share = model.rank_probabilities_[model.rank_]
     assert (
-        f"{model.rank_} factors are stronger than the noise, with a probability of "
-        f"{style.format_percent(share)}" in summary
+        f"{model.rank_} factors are stronger than the noise in {style.format_percent(share)} of the "
+        "draws" in summary
     )
     assert [attrs for tag, attrs in page.tags if tag == "h1"]
 

@@ -75,7 +75,7 @@ def describe_model(model: Any, held_out: HeldOut | None) -> Results:
 def _describe_factors(model: Any) -> Results:
     rank = str(model.rank_)
     if model.completion_.record.rank_probabilities is not None:
-        rank += f" (probability {100 * model.rank_probabilities_[model.rank_]:.0f}%)"
+        rank += f" (in {100 * model.rank_probabilities_[model.rank_]:.0f}% of the draws)"
     lines = [("Rank", rank)]
     if model.completion_.record.noise_variance is not None:
         noise = math.sqrt(model.noise_variance_)

@@ -75,9 +75,10 @@ class BPMF(SamplerEstimator):
     Attributes
     ----------
     rank_ : int
-        The most probable number of factors that are stronger than the noise.
+        The number of factors that are stronger than the noise in most draws.
     rank_probabilities_ : dict
-        The posterior probability of each rank.
+        The share of draws in which so many singular values exceed the detection level, by their
+        number. It is not the posterior of a rank parameter, which the model does not have.
     noise_variance_ : float
     singular_values_ : ndarray
         Posterior means of the singular values of the signal minus its mean, descending.

@@ -18,6 +18,8 @@ def rank_probabilities(
 ) -> dict[int, float]:
     """The share of draws at each rank, in ascending order of rank; none is above the smaller side.
 
+    It describes the draws of the signal. It is not the posterior of a rank parameter: there is none.
+
     Parameters
     ----------
     spectra : array (chains, draws, r)
@@ -32,5 +34,5 @@ def rank_probabilities(
 
 
 def most_probable(probabilities: dict[int, float]) -> int:
-    """The rank with the largest probability; the smallest if there are several."""
+    """The rank of most draws; the smaller one of equals."""
     return max(probabilities, key=lambda k: (probabilities[k], -k))

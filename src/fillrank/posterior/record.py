@@ -30,7 +30,7 @@ class Record:
         What was traced: (chains, sweeps) for samplers, (iterations,) for solvers.
     stop_reason : str
         Why the fit ended.
-    rank_probabilities : mapping of rank to probability
+    rank_probabilities : mapping of rank to share of draws
     noise_variance : float
     singular_values : ndarray
         Descending.

@@ -151,7 +151,7 @@ def _rank_title(rank: int) -> str:
 
 
 def rank(model: Any, ax: Axes | None = None) -> Axes:
-    """Plot the posterior probability of each number of factors.
+    """Plot the share of draws with each number of factors above the detection level.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def rank(model: Any, ax: Axes | None = None) -> Axes:
     matplotlib axes
     """
     if model.completion_.record.rank_probabilities is None:
-        raise _not_supported(model, "probabilities of ranks", "GASR and BPMF")
+        raise _not_supported(model, "draws of the number of factors", "GASR and BPMF")
     ax = get_axes(ax)
     ranks = np.array(list(model.rank_probabilities_))
     heights = 100 * np.array(list(model.rank_probabilities_.values()))
@@ -174,8 +174,8 @@ def rank(model: Any, ax: Axes | None = None) -> Axes:
     ax.set_ylim(0, 105)
     use_integer_ticks(ax)
     share = model.rank_probabilities_[model.rank_]
-    title = f"{count_noun(model.rank_, 'factor')}, with probability {format_percent(share)}"
-    finish_axes(ax, title, "number of factors", "probability, %")
+    title = f"{count_noun(model.rank_, 'factor')} in {format_percent(share)} of the draws"
+    finish_axes(ax, title, "number of factors above the noise", "share of draws, %")
     return ax
 
 

@@ -91,7 +91,7 @@ def count_noun(n: int, noun: str) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Format a probability as a percentage, never 100%: it is a share of some hundred draws.
+    """Format a share of draws as a percentage, never 100%: there are only some hundred of them.
 
     Examples
     --------

@@ -137,12 +137,12 @@ def describe_rank(model: Any) -> str:
         share = model.rank_probabilities_[model.rank_]
         verb = "is" if model.rank_ == 1 else "are"
         return (
-            f"{count_noun(model.rank_, 'factor')} {verb} stronger than the noise, with a probability "
-            f"of {format_percent(share)}. {definition}"
+            f"{count_noun(model.rank_, 'factor')} {verb} stronger than the noise in "
+            f"{format_percent(share)} of the draws. {definition}"
         )
     return (
-        f"{model.completion_.method} uses {count_noun(model.rank_, 'factor')}; it has no probability "
-        f"for this number. {definition}"
+        f"{model.completion_.method} uses {count_noun(model.rank_, 'factor')}; it has no draws of this "
+        f"number. {definition}"
     )
 
 
@@ -210,9 +210,9 @@ def list_tiles(model: Any, held_out: HeldOut | None, verdict: Verdict) -> list[T
         label = "typical error, underestimated" if held_out.n_fitted else "typical error"
         tiles.append(Tile(format_number(held_out.rmse), label, tone))
     share = (model.completion_.record.rank_probabilities or {}).get(model.rank_)
-    probability = "" if share is None else f", probability {format_percent(share)}"
+    in_draws = "" if share is None else f" in {format_percent(share)} of the draws"
     noun = "factor" if model.rank_ == 1 else "factors"
-    tiles.append(Tile(f"{model.rank_:,}", noun + probability))
+    tiles.append(Tile(f"{model.rank_:,}", noun + in_draws))
     tiles.append(Tile(verdict.short, "state of the fit", verdict.tone))
     return tiles
 
