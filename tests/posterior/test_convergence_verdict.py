@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
 
 from fillrank.posterior.diagnostics import LARGEST_ERROR, SMALLEST_ESS, Judged, diagnose
 
@@ -159,3 +160,22 @@ def test_the_table_that_is_printed():
     assert text.splitlines()[-2:] == ["400 draws in 2 chain(s)", "converged"]
     assert re.search(r"the Monte Carlo error enlarges the error of predictions by 0\.\d+%", text)
     assert len(text.splitlines()) == 8
+
+
+@pytest.mark.parametrize("n_chains", [1, 2, 3])
+@pytest.mark.parametrize("n_draws", [8, 9, 51, 200])
+def test_cells_are_judged_as_arviz_judges_each(n_chains, n_draws):
+    """A single chain by the agreement of its halves; the worst 5% are judged by the second of 21."""
+    variance, spectra, probes = traces(n_chains, n_draws, 21)
+    probes = np.cumsum(probes, axis=1) + 10.0 * probes
+    chains = probes
+    if n_chains == 1:
+        half = n_draws // 2
+        chains = np.stack((probes[0, -2 * half : -half], probes[0, -half:]))
+    rhat = array_stats.rhat(chains, chain_axis=0, draw_axis=1, method="split")
+    ess = array_stats.ess(chains, chain_axis=0, draw_axis=1, method="mean")
+    verdict = diagnose(variance, spectra, probes, 0)
+    assert verdict.rhat["prediction (median)"] == pytest.approx(np.sort(rhat)[10], rel=1e-8)
+    assert verdict.rhat["prediction (worst 5%)"] == pytest.approx(np.sort(rhat)[-2], rel=1e-8)
+    assert verdict.ess["prediction (median)"] == pytest.approx(np.sort(ess)[10], rel=1e-8)
+    assert verdict.ess["prediction (worst 5%)"] == pytest.approx(np.sort(ess)[1], rel=1e-8)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fillrank.posterior.effective_size import rhat_and_ess
 from fillrank.run.loop import ENOUGH, added_error
 from fillrank.run.recorder import Traces
 from fillrank.runtime.cache_folder import temporary_home
@@ -146,8 +147,8 @@ def _halves(trace: np.ndarray) -> np.ndarray:
     return trace[0, -2 * half :].reshape(2, half, *trace.shape[2:])
 
 
-def _judge(trace: np.ndarray, method: str = "rank") -> tuple[float, float]:
-    """(R-hat, effective sample size) of a trace (chains, draws)."""
+def _judge(trace: np.ndarray) -> tuple[float, float]:
+    """(R-hat, ESS) of a trace (chains, draws)."""
     if trace.shape[1] < _FEWEST_DRAWS:
         return math.inf, float("nan")
     if np.ptp(trace) == 0.0:
@@ -158,8 +159,8 @@ def _judge(trace: np.ndarray, method: str = "rank") -> tuple[float, float]:
 
     if len(trace) == 1:
         trace = _halves(trace)
-    with np.errstate(divide="ignore", invalid="ignore"):  # chains that are constant, but differ
-        rhat = array_stats.rhat(trace, chain_axis=0, draw_axis=1, method=method)
+    with np.errstate(divide="ignore", invalid="ignore"):  # chains that stand still, apart
+        rhat = array_stats.rhat(trace, chain_axis=0, draw_axis=1, method="rank")
         ess = array_stats.ess(trace, chain_axis=0, draw_axis=1, method="mean")
     return float(rhat), float(ess)
 
@@ -179,7 +180,13 @@ def _judge_cells(probes: np.ndarray) -> dict[str, Judged]:
     Their R-hat is not rank-normalised, which would take twenty times as long: predictions have no heavy
     tails.
     """
-    rhat, ess = np.array([_judge(probes[..., p], "split") for p in range(probes.shape[-1])]).T
+    n_chains, n_draws, n_cells = probes.shape
+    if n_draws < _FEWEST_DRAWS:
+        rhat, ess = np.full(n_cells, math.inf), np.full(n_cells, math.nan)
+    else:
+        rhat, ess = rhat_and_ess(_halves(probes) if n_chains == 1 else probes)
+        still = np.ptp(probes, axis=(0, 1)) == 0.0
+        rhat[still], ess[still] = 1.0, n_chains * n_draws
     return {
         MEDIAN: Judged(float(np.median(rhat)), float(np.median(ess))),
         WORST: Judged(
