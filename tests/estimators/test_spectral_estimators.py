@@ -110,7 +110,7 @@ def test_no_intervals_and_no_coverage(method, problem):
     ],
 )
 def test_bad_settings(method, settings, message, problem):
-    if not "beta" in method().get_params():
+    if "beta" not in method().get_params():
         settings = {name: value for name, value in settings.items() if name != "beta"}
     with pytest.raises(InputError, match=message):
         quick(method, **settings).fit(problem[0])

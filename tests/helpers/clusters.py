@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.cluster.remote_side import RemoteSide
+from helpers.processes import end_when_late
 
 # Seconds that any wait may take: a process comes in 2, but in 30 on a very busy machine.
 LIMIT = 120.0
@@ -72,6 +75,36 @@ def harm_in_the_middle(monkeypatch, moments, harm, of=(RemoteSide, "_gather")):
     monkeypatch.setattr(*of, harmed)
 
 
+class Process:
+    """A process that another one has started, which waits for its end.
+
+    Parameters
+    ----------
+    number : int
+        Its process id.
+    """
+
+    def __init__(self, number):
+        self._number = number
+
+    def send_signal(self, number):
+        """Send a signal, if it still runs."""
+        with suppress(ProcessLookupError):
+            os.kill(self._number, number)
+
+    def kill(self):
+        """Kill it at once."""
+        self.send_signal(signal.SIGKILL)
+
+    def poll(self):
+        """None while it runs, as ``subprocess.Popen`` has it."""
+        try:
+            os.kill(self._number, 0)
+        except ProcessLookupError:
+            return "ended"
+        return None
+
+
 class Crew:
     """A scheduler, and workers with one thread each, as processes that can be harmed.
 
@@ -85,7 +118,7 @@ class Crew:
     Attributes
     ----------
     client : distributed.Client
-    scheduler : subprocess.Popen
+    scheduler : Process
     workers : dict
         The processes of the workers by their names.
     """
@@ -97,6 +130,7 @@ class Crew:
         file = folder / "scheduler.json"
         options = {"host": "127.0.0.1", "dashboard": False, "scheduler_file": str(file)}
         self.workers = {}
+        self._starter = self._start_starter()
         self.scheduler = self._process("scheduler", "distributed.Scheduler", options)
         # The client would wait for the file for ever.
         wait_until(lambda: self._runs("scheduler", self.scheduler) and file.exists(), "a scheduler")
@@ -104,19 +138,29 @@ class Crew:
 
     def _process(self, name, kind, options, *arguments):
         spec = json.dumps({"cls": kind, "opts": options})
+        request = {"arguments": [*arguments, "--spec", spec], "log": str(self._log(name))}
+        self._starter.stdin.write(json.dumps(request) + "\n")
+        self._starter.stdin.flush()
+        answer = self._starter.stdout.readline()
+        self._runs("starter", self._starter)
+        process = Process(int(answer))
+        self._stack.callback(process.kill)
+        return process
+
+    def _start_starter(self):
         program = Path(__file__).with_name("dask_process.py")
-        log = self._stack.enter_context(self._log(name).open("w"))
-        running = self._stack.enter_context(
+        starter = self._stack.enter_context(
             subprocess.Popen(
-                [sys.executable, program, *arguments, "--spec", spec],
+                [sys.executable, program],
                 stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
+                stdout=subprocess.PIPE,
+                stderr=self._stack.enter_context(self._log("starter").open("w")),
+                text=True,
                 env=os.environ | ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(sys.path)},
             )
         )
-        self._stack.callback(running.kill)
-        return running
+        self._stack.callback(end_when_late, starter, 10.0)
+        return starter
 
     def _log(self, name):
         return self._folder / f"{name}.log"
@@ -125,7 +169,7 @@ class Crew:
         """Whether a process runs: True, or an error with its last words."""
         if process.poll() is not None:
             said = self._log(name).read_text()[-2000:]
-            raise RuntimeError(f"the {name} has ended with code {process.returncode}:\n{said}")
+            raise RuntimeError(f"the {name} has ended:\n{said}")
         return True
 
     def with_workers(self, n):
