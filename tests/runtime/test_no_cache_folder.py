@@ -206,8 +206,8 @@ def test_the_command_fits_with_one_note(blocked, tmp_path):
         "fillrank",
         "fit",
         str(table),
-        "--sweeps",
-        "5",
+        "--method",
+        "SoftImpute",
         "-o",
         str(tmp_path / "m.fillrank"),
     ]
