@@ -19,18 +19,21 @@ demo: setup
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
-# There is a test process for each core: more threads of linear algebra would wait for each other.
+# There is a test process for each core: more threads of linear algebra would wait for each other. Each
+# begins with a half of the tests, so that what a file shares is made once, and takes from the other at
+# the end.
+PARALLEL := -n 2 --dist worksteal
 test test-slow test-lowest: export OPENBLAS_NUM_THREADS = 1
 
 test: setup
-	$(BIN)/python -m pytest -m "not slow" -n 2
+	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 test-slow: setup
-	$(BIN)/python -m pytest -m slow -n 2
+	$(BIN)/python -m pytest -m slow $(PARALLEL)
 
 # The lowest versions that pyproject.toml allows of what the project itself names.
 test-lowest: .venv-lowest/installed
-	.venv-lowest/bin/python -m pytest -m "not slow" -n 2
+	.venv-lowest/bin/python -m pytest -m "not slow" $(PARALLEL)
 
 .venv-lowest/installed: pyproject.toml
 	$(PYTHON) -m venv --clear .venv-lowest
