@@ -73,8 +73,8 @@ def serve():
         print(process, flush=True)
     os.close(theirs)
     with suppress(ChildProcessError):
-        while os.wait():
-            pass
+        while True:
+            os.waitpid(-1, 0)
 
 
 if __name__ == "__main__":
