@@ -148,7 +148,7 @@ def _halves(trace: np.ndarray) -> np.ndarray:
 
 
 def _judge(trace: np.ndarray) -> tuple[float, float]:
-    """(R-hat, ESS) of a trace (chains, draws)."""
+    """(R-hat, effective sample size) of a trace (chains, draws)."""
     if trace.shape[1] < _FEWEST_DRAWS:
         return math.inf, float("nan")
     if np.ptp(trace) == 0.0:
@@ -159,7 +159,7 @@ def _judge(trace: np.ndarray) -> tuple[float, float]:
 
     if len(trace) == 1:
         trace = _halves(trace)
-    with np.errstate(divide="ignore", invalid="ignore"):  # chains that stand still, apart
+    with np.errstate(divide="ignore", invalid="ignore"):  # chains that are constant, but differ
         rhat = array_stats.rhat(trace, chain_axis=0, draw_axis=1, method="rank")
         ess = array_stats.ess(trace, chain_axis=0, draw_axis=1, method="mean")
     return float(rhat), float(ess)

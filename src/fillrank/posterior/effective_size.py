@@ -45,7 +45,7 @@ def rhat_and_ess(traces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for start in range(0, n_quantities, width):
         block = slice(start, start + width)
         halves = _halves_of_chains(traces[..., block])
-        with np.errstate(divide="ignore", invalid="ignore"):  # chains that stand still
+        with np.errstate(divide="ignore", invalid="ignore"):  # constant chains
             rhat[block], ess[block] = _rhat(halves), _ess(halves)
     return rhat, ess
 
