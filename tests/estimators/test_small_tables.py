@@ -42,7 +42,7 @@ def _coverage(*arguments):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 @pytest.mark.parametrize(("n_entries", "additive"), CASES)
-def test_intervals_hold_what_they_say(n_entries, additive):
+def test_coverage_of_intervals(n_entries, additive):
     """At least 85%, less 3 standard errors of 40 tables: about one false alarm in 1,000."""
     share, error = _coverage(n_entries, 40, additive)
     assert share > 0.85 - 3 * error
@@ -50,7 +50,7 @@ def test_intervals_hold_what_they_say(n_entries, additive):
 
 
 @pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
-def test_intervals_of_a_few_tables_hold_what_they_say():
+def test_coverage_of_intervals_of_a_few_tables():
     """At least 85%, less 3 standard errors of 48 tables: one false alarm in 740, as with many.
 
     Each case alone has 12: less 4.02 standard errors, for one false alarm in 1,000 by Student's

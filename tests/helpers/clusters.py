@@ -22,6 +22,9 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",  # as Dask's own nannies have it
     # How long one tries to reach another that has just been killed.
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
+    # They are idle while other tests run, and would still use 10% of a processor.
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
 }
 
 

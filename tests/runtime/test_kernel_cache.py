@@ -80,7 +80,7 @@ def folders_of_kernels():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-def test_a_second_process_compiles_nothing_whatever_is_asked(method, tmp_path):
+def test_a_second_process_compiles_nothing_for_any_method(method, tmp_path):
     assert compiled("everything", method, tmp_path)
     assert compiled("everything", method, tmp_path) == []
 
