@@ -545,10 +545,11 @@ class Completion:
         """The new rows (or columns) as a table with all known columns (or rows)."""
         if axis == "rows":
             labels = new.row_labels, self.observations.column_labels
-            triplets = Triplets(new.row_index, positions[new.column_index], new.values)
+            cells = new.row_index, positions[new.column_index]
         else:
             labels = self.observations.row_labels, new.column_labels
-            triplets = Triplets(positions[new.row_index], new.column_index, new.values)
+            cells = positions[new.row_index], new.column_index
+        triplets = Triplets(*cells, new.values, new.weights)
         return Observations.from_positions(triplets, *labels, new.origin)
 
     def _fold_in(self, source: Posterior, entries: Entries, axis: Axis) -> Posterior:
@@ -927,7 +928,8 @@ def _rows_of(entries: Entries, block: slice) -> Entries:
     """The entries of some of the rows."""
     pointers = entries.pointers[block.start : block.stop + 1]
     part = slice(pointers[0], pointers[-1])
-    return Entries(pointers - pointers[0], entries.indices[part], entries.values[part])
+    weights = entries.weights[part]  # empty if there are none
+    return Entries(pointers - pointers[0], entries.indices[part], entries.values[part], weights)
 
 
 def _check_level(level: Any) -> None:

@@ -82,7 +82,11 @@ def collect(side, n_others):
     assert side.pointers[0] == 0
     indices = np.concatenate([partition.entries.indices for partition in found])
     assert indices.max() < n_others
-    return side.pointers, indices, np.concatenate([partition.entries.values for partition in found])
+    values, weights = (
+        np.concatenate([getattr(partition.entries, name) for partition in found])
+        for name in ("values", "weights")
+    )
+    return side.pointers, indices, values, weights
 
 
 def check_same(shuffled, table, centre=True, dtype="float32", **fields):

@@ -178,7 +178,7 @@ class ModelView:
         n = len(self.labels[self._other(side)].texts)
         with Workers(1) as worker:
             values = self.model.posterior_.predict(*self._pairs(side, at, np.arange(n)), worker)
-        pointers, indices, observed = self._known[side]
+        pointers, indices, observed, _ = self._known[side]
         own = slice(pointers[at], pointers[at + 1])
         known = np.zeros(n, dtype=bool)
         known[indices[own]] = True

@@ -364,7 +364,7 @@ def _long_by_content(table: TextTable) -> LabelledTriplets | None:
 
 
 def _looks_long(entries: LabelledTriplets, table: TextTable) -> bool:
-    (row_index, column_index, _), *labels = entries
+    (row_index, column_index, _, _), *labels = entries
     if not all(_can_be_labels(each, table.delimiter) for each in labels):
         return False
     if not any(_mark_numbers(labels[1], table.delimiter)):

@@ -7,18 +7,22 @@ import numpy as np
 import scipy.sparse as sp
 
 _BLOCK = 2**20
+# Of entries without weights. Kernels need an array of one type in both cases, so it is not None.
+NO_WEIGHTS = np.zeros(0, dtype=np.float32)
 
 
 class Entries(NamedTuple):
     """The observed entries of a matrix, grouped by row (or, for its transpose, by column).
 
     Row i has ``values[pointers[i]:pointers[i + 1]]`` in the columns
-    ``indices[pointers[i]:pointers[i + 1]]``, in ascending order.
+    ``indices[pointers[i]:pointers[i + 1]]``, in ascending order. ``weights`` is empty if the entries
+    have none; otherwise it has one for each value, in the same order, and for kernels in the same type.
     """
 
     pointers: np.ndarray
     indices: np.ndarray
     values: np.ndarray
+    weights: np.ndarray = NO_WEIGHTS
 
     @property
     def n_entries(self) -> int:
@@ -32,22 +36,31 @@ class Entries(NamedTuple):
 
 
 def compress(
-    n_rows: int, row_index: np.ndarray, column_index: np.ndarray, values: np.ndarray
+    n_rows: int,
+    row_index: np.ndarray,
+    column_index: np.ndarray,
+    values: np.ndarray,
+    weights: np.ndarray = NO_WEIGHTS,
 ) -> Entries:
     """Group triplets by row; within a row, sort by column."""
     order = np.lexsort((column_index, row_index))
     pointers = np.zeros(n_rows + 1, dtype=np.int64)
     np.cumsum(np.bincount(row_index, minlength=n_rows), out=pointers[1:])
-    return Entries(pointers, column_index[order].astype(np.int32), values[order])
+    weights = weights[order] if weights.size else NO_WEIGHTS
+    return Entries(pointers, column_index[order].astype(np.int32), values[order], weights)
 
 
 # scipy's format conversions are counting sorts, linear in the number of entries. Grouping by column
 # and then by row sorts triplets by row and column. Both conversions keep zeros and duplicates, and the
-# order in which they were given.
+# order in which they were given, so weights are sorted by a second conversion of the same kind.
 
 
 def group_by_row(
-    row_index: np.ndarray, column_index: np.ndarray, values: np.ndarray, shape: tuple[int, int]
+    row_index: np.ndarray,
+    column_index: np.ndarray,
+    values: np.ndarray,
+    shape: tuple[int, int],
+    weights: np.ndarray = NO_WEIGHTS,
 ) -> Entries:
     """Group triplets by row; within a row they keep their order.
 
@@ -59,7 +72,12 @@ def group_by_row(
     """
     triplets = sp.coo_array((values, (row_index, column_index)), shape=shape)
     triplets.has_canonical_format = True  # otherwise scipy sorts and sums duplicates
-    return _from_scipy(triplets.tocsr())
+    entries = _from_scipy(triplets.tocsr())
+    if weights.size:
+        return entries._replace(
+            weights=group_by_row(row_index, column_index, weights, shape).values
+        )
+    return entries
 
 
 def transpose(entries: Entries, n_columns: int) -> Entries:
@@ -71,11 +89,15 @@ def transpose(entries: Entries, n_columns: int) -> Entries:
     >>> transpose(entries, 2).values
     array([1., 3., 2.])
     """
-    pointers, indices, values = entries
+    pointers, indices, values, weights = entries
     if pointers[-1] <= np.iinfo(np.int32).max:  # otherwise scipy widens the indices to match
         pointers = pointers.astype(np.int32)
     matrix = sp.csr_array((values, indices, pointers), shape=(pointers.size - 1, n_columns))
-    return _from_scipy(matrix.tocsc())
+    flipped = _from_scipy(matrix.tocsc())
+    if weights.size:
+        unweighted = Entries(entries.pointers, indices, weights)
+        return flipped._replace(weights=transpose(unweighted, n_columns).values)
+    return flipped
 
 
 def _from_scipy(matrix: sp.csr_array | sp.csc_array) -> Entries:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from fillrank.errors import InputError, UnknownNameError
+from fillrank.errors import InputError, Setting, UnknownNameError
 from fillrank.table.labels import as_labels, check_unique, format_labels, replace_surrogates
 from fillrank.table.layout import LONG_HINT, LongFields
 
@@ -91,7 +91,7 @@ def long_columns(
     return as_labels(rows.to_numpy()), as_labels(columns.to_numpy()), real_column(values), origin
 
 
-def check_fields(columns: Sequence[str], fields: LongFields) -> None:
+def check_fields(columns: Sequence[str], fields: Iterable[Any]) -> None:
     """Raise UnknownNameError if a table does not have one of the fields."""
     for field in fields:
         if field not in columns:
@@ -140,6 +140,24 @@ def wide_table(frame: nw.DataFrame[Any]) -> WideTable:
             rows_in_index=pandas_like and label_column is None,
         ),
     )
+
+
+def wide_weights(weights: Any, table: WideTable) -> Any:
+    """The weights of the cells of a wide table, given as a data frame or an array."""
+    if not is_data_frame(weights):
+        return weights
+    matrix, row_labels, column_labels, _ = wide_table(as_frame(weights))
+    for axis, given, own in (
+        ("row", row_labels, table.row_labels),
+        ("column", column_labels, table.column_labels),
+    ):
+        if given.tolist() != own.tolist():
+            raise InputError(
+                place=Setting("weights"),
+                allowed=f"an array, or a table with the {axis} labels of X, {format_labels(own)}",
+                value=given.tolist(),
+            )
+    return matrix
 
 
 def _has_labels(index: Any) -> bool:

@@ -11,22 +11,34 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fillrank.errors import InputError
-from fillrank.table.entries import Entries, iter_blocks, transpose
-from fillrank.table.frames import Origin, as_frame, is_data_frame, long_columns, wide_table
+from fillrank.errors import InputError, Setting
+from fillrank.table.entries import NO_WEIGHTS, Entries, iter_blocks, transpose
+from fillrank.table.frames import (
+    Origin,
+    as_frame,
+    check_fields,
+    is_data_frame,
+    long_columns,
+    real_column,
+    wide_table,
+    wide_weights,
+)
 from fillrank.table.labels import LabelIndex, as_labels
-from fillrank.table.layout import Layout, given_fields, named_fields
+from fillrank.table.layout import Layout, LongFields, given_fields, named_fields
 from fillrank.table.levels import rating_scale
 from fillrank.table.triplets import (
     Duplicates,
     Triplets,
     dense_matrix,
     encode_triplets,
+    errors_to_weights,
     group_by_column,
     observed_cells,
     sort_by_row,
     stored_triplets,
+    weights_of_cells,
 )
+from fillrank.table.weights import WeightField, given_weight, refuse_for_wide
 from fillrank.validation import as_generator, as_real, check_integer, check_real
 
 # scikit-learn indexes data by the positions that a splitter yields. This type tells positions of
@@ -57,6 +69,9 @@ class Observations:
     scale_before_averaging : tuple of float or None
         The ends of the rating scale of the values before duplicates were averaged; None if there was
         no such scale, or no duplicates were averaged.
+    weights : ndarray of float64 or None
+        The weight of each entry: the variance of its noise is that of the table divided by the weight.
+        None if all entries are equally precise.
 
     Examples
     --------
@@ -74,27 +89,59 @@ class Observations:
     column_labels: np.ndarray
     origin: Origin
     scale_before_averaging: tuple[float, float] | None = None
+    weights: np.ndarray | None = None
 
     @classmethod
-    def of(cls, data: Any) -> Observations:
+    def of(cls, data: Any, weights: Any = None) -> Observations:
         """Convert and check any data that represents a matrix with missing entries.
 
         Parameters
         ----------
         data : Observations, data frame, array, masked array or sparse matrix
             A data frame is read as by `from_table`, all else as by `from_matrix`.
+        weights : array, sparse matrix or data frame, optional
+            Of the shape of a matrix or a wide table, as in `from_matrix`. A data frame has the labels
+            of the table.
         """
         if isinstance(data, Observations):
+            if weights is not None:
+                raise InputError(
+                    "Observations have their own weights",
+                    place=Setting("weights"),
+                    advice="Give the weights to from_triplets, from_matrix or from_table.",
+                )
             return data
         if isinstance(data, (str, PathLike)):
             raise InputError(
                 f"a matrix or a table is required; got a path. Use read({str(data)!r})."
             )
-        return cls.from_table(data) if is_data_frame(data) else cls.from_matrix(data)
+        if not is_data_frame(data):
+            return cls.from_matrix(data, weights=weights)
+        return cls.from_table(data) if weights is None else cls._from_wide(data, weights)
+
+    @classmethod
+    def _from_wide(cls, data: Any, weights: Any) -> Observations:
+        frame = as_frame(data)
+        if named_fields(frame.columns, "auto") is not None:
+            raise InputError(
+                "an array of weights is for a matrix or a wide table, and this table is long",
+                place=Setting("weights"),
+                advice="Name its column of weights, as in Observations.from_table(X, weight=...).",
+            )
+        table = wide_table(frame)
+        triplets = observed_cells(table.matrix)
+        found = weights_of_cells(wide_weights(weights, table), triplets, table.matrix.shape)
+        return cls.from_positions(triplets._replace(weights=found), *table[1:])
 
     @classmethod
     def from_triplets(
-        cls, rows: Any, columns: Any, values: Any, *, duplicates: Duplicates = "error"
+        cls,
+        rows: Any,
+        columns: Any,
+        values: Any,
+        *,
+        duplicates: Duplicates = "error",
+        weights: Any = None,
     ) -> Observations:
         """Create from one (row label, column label, value) per entry.
 
@@ -105,7 +152,12 @@ class Observations:
         values : array of real numbers
             NaN is missing; the row and the column are kept.
         duplicates : {"error", "mean", "last", "first"}
-            What to do if a (row, column) pair occurs more than once.
+            What to do if a (row, column) pair occurs more than once. With weights, "mean" is the
+            weighted mean, and its weight is the sum of the weights.
+        weights : array of numbers above 0, optional
+            How precise each value is, relative to the others: the variance of its noise is that of the
+            table divided by the weight. The mean of 4 measurements has the weight 4 if a single one has
+            the weight 1. `GASR` and `BPMF` use weights.
 
         Examples
         --------
@@ -114,11 +166,15 @@ class Observations:
         """
         rows, columns = as_labels(rows), as_labels(columns)
         values = np.atleast_1d(as_real(values, "values"))
-        encoded = encode_triplets(rows, columns, values)
+        if weights is not None:
+            weights = np.atleast_1d(as_real(weights, "weights"))
+        encoded = encode_triplets(rows, columns, values, weights)
         return cls.from_positions(*encoded, Origin("triplets"), duplicates)
 
     @classmethod
-    def from_matrix(cls, X: Any, *, duplicates: Duplicates = "error") -> Observations:
+    def from_matrix(
+        cls, X: Any, *, duplicates: Duplicates = "error", weights: Any = None
+    ) -> Observations:
         """Create from a matrix; rows and columns are labelled 0, 1, 2, ...
 
         Parameters
@@ -127,7 +183,10 @@ class Observations:
             NaN and masked elements are missing. In a sparse matrix, elements that are not stored are
             missing, and a stored 0 is a value of 0.
         duplicates : {"error", "mean", "last", "first"}
-            What to do if a sparse matrix stores an entry more than once.
+            What to do if a sparse matrix stores an entry more than once. With weights, "mean" is the
+            weighted mean, and its weight is the sum of the weights.
+        weights : array or sparse matrix, optional
+            Of the shape of X; see `from_triplets`. Where X is missing, weights are ignored.
 
         Examples
         --------
@@ -141,6 +200,9 @@ class Observations:
         else:
             triplets, origin = observed_cells(dense_matrix(X)), Origin("matrix")
         n_rows, n_columns = np.shape(X)
+        if weights is not None:
+            found = weights_of_cells(weights, triplets, (n_rows, n_columns))
+            triplets = triplets._replace(weights=found)
         return cls.from_positions(
             triplets, np.arange(n_rows), np.arange(n_columns), origin, duplicates
         )
@@ -155,6 +217,8 @@ class Observations:
         *,
         layout: Layout = "auto",
         duplicates: Duplicates = "error",
+        weight: Any = None,
+        standard_error: Any = None,
     ) -> Observations:
         """Create from a data frame: pandas, polars, pyarrow or another that narwhals supports.
 
@@ -171,7 +235,15 @@ class Observations:
             are its pandas index, unless that is a default RangeIndex; else its only column of text or
             dates; else 0, 1, 2, ...
         duplicates : {"error", "mean", "last", "first"}
-            What to do if a (row, column) pair of a long table occurs more than once.
+            What to do if a (row, column) pair of a long table occurs more than once. With weights,
+            "mean" is the weighted mean, and its weight is the sum of the weights.
+        weight : name of a column
+            The column of a long table with the weight of each value; see `from_triplets`. Where the
+            value is missing, it is ignored.
+        standard_error : name of a column
+            The column of a long table with the standard error s of each value, instead of weights. The
+            weight is (median(s) / s)^2, so a typical entry has the weight 1. Only the ratios of standard
+            errors are used: the overall noise level is still estimated.
 
         Examples
         --------
@@ -179,16 +251,35 @@ class Observations:
         >>> table = pl.DataFrame({"who": ["Ana", "Ben"], "tea": [5, None], "milk": [1, 2]})
         >>> Observations.from_table(table).row_labels
         array(['Ana', 'Ben'], dtype=object)
+        >>> table = pl.DataFrame({"row": [0, 0, 1], "column": [0, 1, 0], "value": [5, 1, 2]})
+        >>> table = table.with_columns(se=pl.Series([0.5, 1.0, 2.0]))
+        >>> Observations.from_table(table, standard_error="se").weights
+        array([4.  , 1.  , 0.25])
         """
         frame = as_frame(table)
         fields = given_fields(row, column, value, layout) or named_fields(frame.columns, layout)
+        weight_field = given_weight(weight, standard_error)
         if fields is not None:
-            rows, columns, values, origin = long_columns(frame, fields)
-            return cls.from_positions(*encode_triplets(rows, columns, values), origin, duplicates)
+            return cls._from_long(frame, fields, weight_field, duplicates)
+        refuse_for_wide(weight_field)
         matrix, row_labels, column_labels, origin = wide_table(frame)
         return cls.from_positions(
             observed_cells(matrix), row_labels, column_labels, origin, duplicates
         )
+
+    @classmethod
+    def _from_long(
+        cls, frame: Any, fields: LongFields, weight: WeightField | None, duplicates: Duplicates
+    ) -> Observations:
+        rows, columns, values, origin = long_columns(frame, fields)
+        weights = None
+        if weight is not None:
+            check_fields(frame.columns, [weight.name])
+            weights = real_column(frame.get_column(weight.name))
+        triplets, row_labels, column_labels = encode_triplets(rows, columns, values, weights)
+        if weight is not None and weight.is_error:
+            triplets = errors_to_weights(triplets, row_labels, column_labels)
+        return cls.from_positions(triplets, row_labels, column_labels, origin, duplicates)
 
     @classmethod
     def from_positions(
@@ -217,7 +308,17 @@ class Observations:
         # Means may be between the levels of a rating scale, so it is found before averaging.
         is_averaged = duplicates == "mean" and by_row.n_entries < by_column.n_entries
         scale = rating_scale(by_column.values) if is_averaged else None
-        return cls(*by_row, row_labels, column_labels, origin, scale)
+        pointers, indices, values, weights = by_row
+        return cls(
+            pointers,
+            indices,
+            values,
+            row_labels,
+            column_labels,
+            origin,
+            scale,
+            weights if weights.size else None,
+        )
 
     @property
     def row_index(self) -> np.ndarray:
@@ -233,6 +334,10 @@ class Observations:
     def values(self) -> np.ndarray:
         """The value of each entry in float64, converted at each access if stored in float32."""
         return self.stored_values.astype(np.float64, copy=False)
+
+    def weights_as(self, dtype: np.dtype) -> np.ndarray:
+        """The weights as `Entries` have them: in a type, and empty if there are none."""
+        return NO_WEIGHTS if self.weights is None else self.weights.astype(dtype, copy=False)
 
     @property
     def rows(self) -> np.ndarray:
@@ -270,9 +375,10 @@ class Observations:
         if not self.n_entries:  # a model that was saved without them
             return f"<Observations: {n_rows:,} rows x {n_columns:,} columns, entries not stored>"
         low, high = self.stored_values.min(), self.stored_values.max()
+        weighted = "" if self.weights is None else ", with weights"
         return (
             f"<Observations: {n_rows:,} rows x {n_columns:,} columns, {self.n_entries:,} entries "
-            f"({100 * self.density:.3g}% observed), values {low:g} to {high:g}>"
+            f"({100 * self.density:.3g}% observed), values {low:g} to {high:g}{weighted}>"
         )
 
     def __getitem__(self, key: Any) -> Observations:
@@ -319,7 +425,8 @@ class Observations:
 
     def by_row(self) -> Entries:
         """The entries grouped by row."""
-        return Entries(self.pointers, self.column_index, self.values)
+        weights = self.weights_as(np.dtype(np.float64))
+        return Entries(self.pointers, self.column_index, self.values, weights)
 
     def by_column(self) -> Entries:
         """The entries grouped by column: the rows of the transpose."""
@@ -396,6 +503,7 @@ class Observations:
             pointers=np.searchsorted(positions, self.pointers),
             column_index=self.column_index[positions],
             stored_values=self.stored_values[positions],
+            weights=None if self.weights is None else self.weights[positions],
         )
 
     def value_range(self) -> tuple[float, float] | None:
@@ -441,11 +549,13 @@ class Observations:
 
 
 def fingerprint(data: Observations) -> str:
-    """A digest of the positions and values of entries; it does not depend on the labels."""
+    """A digest of positions, values and weights of entries; it does not depend on the labels."""
     digest = hashlib.sha256(repr(data.shape).encode())
     for rows in iter_blocks(data.shape[0], size=_FINGERPRINT_ROWS):
         digest.update(data.row_index_of(rows.start, rows.stop).data)
     digest.update(data.column_index.data)
     for block in iter_blocks(len(data)):
         digest.update(data.stored_values[block].astype(np.float64).data)
+    if data.weights is not None:
+        digest.update(data.weights.data)
     return digest.hexdigest()

@@ -1,13 +1,16 @@
 """Triplets (row, column, value): from labels, arrays and sparse matrices to sorted, unique entries."""
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from fillrank.errors import InputError, Setting, Text
 from fillrank.runtime.memory import check_memory
-from fillrank.table.entries import Entries, compact_floats, group_by_row, transpose
+from fillrank.table.entries import NO_WEIGHTS, Entries, compact_floats, group_by_row, transpose
 from fillrank.table.labels import SHOWN, factorize, format_label
+from fillrank.table.weights import check_weights, weights_from_errors
 from fillrank.validation import as_real
 
 Duplicates = Literal["error", "mean", "last", "first"]
@@ -36,15 +39,16 @@ _BYTES_PER_LABEL = 24  # of a row or column without entries
 
 
 class Triplets(NamedTuple):
-    """Positions and values of entries."""
+    """Positions and values of entries, and their weights if they have any."""
 
     row_index: np.ndarray
     column_index: np.ndarray
     values: np.ndarray
+    weights: np.ndarray | None = None
 
 
 def encode_triplets(
-    rows: np.ndarray, columns: np.ndarray, values: np.ndarray
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, weights: np.ndarray | None = None
 ) -> tuple[Triplets, np.ndarray, np.ndarray]:
     """Replace labels by positions; return triplets, row labels and column labels."""
     if values.ndim != 1:
@@ -54,10 +58,16 @@ def encode_triplets(
             "rows, columns and values must have the same length; "
             f"got {len(rows)}, {len(columns)} and {len(values)}."
         )
+    if weights is not None and weights.shape != values.shape:
+        raise InputError(
+            place=Setting("weights"),
+            allowed=f"an array of shape {values.shape}, one for each value",
+            value=weights.shape,
+        )
     _check_size(_BYTES_TO_ENCODE + _BYTES_TO_SORT, len(values))
     row_index, row_labels = factorize(rows, "row")
     column_index, column_labels = factorize(columns, "column")
-    return Triplets(row_index, column_index, values), row_labels, column_labels
+    return Triplets(row_index, column_index, values, weights), row_labels, column_labels
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
@@ -87,11 +97,11 @@ def check_declared_shape(shape: tuple[int, int], n_entries: int) -> None:
         )
 
 
-def dense_matrix(X: Any) -> np.ndarray:
-    """Convert to an array with NaN where X is masked."""
+def dense_matrix(X: Any, name: str = "X") -> np.ndarray:
+    """Convert to an array with NaN where X is masked; ``name`` is for messages."""
     if isinstance(X, np.ndarray) and X.dtype != np.float64:
         check_memory(8 * X.size, f"a matrix of shape {X.shape} in float64", _SIZE_ADVICE)
-    matrix = as_real(np.ma.getdata(X) if isinstance(X, np.ma.MaskedArray) else X, "X")
+    matrix = as_real(np.ma.getdata(X) if isinstance(X, np.ma.MaskedArray) else X, name)
     mask = np.ma.getmask(X)
     return matrix if mask is np.ma.nomask else np.where(mask, np.nan, matrix)
 
@@ -163,6 +173,34 @@ def _stored_on_diagonals(X: Any) -> Triplets:
     return Triplets(rows[inside], columns[inside], as_real(X.data, "X")[inside])
 
 
+def weights_of_cells(weights: Any, triplets: Triplets, shape: tuple[int, int]) -> np.ndarray:
+    """Find the weights of entries in an array, or a sparse matrix, of the shape of their matrix."""
+    given = np.shape(weights)
+    if given != shape:
+        raise InputError(
+            place=Setting("weights"),
+            allowed=f"an array of the shape of the table, {shape}",
+            value=given,
+        )
+    rows, columns = triplets.row_index, triplets.column_index
+    if not sp.issparse(weights):
+        of_cells: np.ndarray = dense_matrix(weights, "weights")[rows, columns]
+        return of_cells
+    stored = stored_triplets(weights)
+    matrix = sp.csr_matrix((stored.values, (stored.row_index, stored.column_index)), shape)
+    return np.asarray(matrix[rows, columns]).ravel()
+
+
+def errors_to_weights(
+    triplets: Triplets, row_labels: np.ndarray, column_labels: np.ndarray
+) -> Triplets:
+    """Replace standard errors, which the triplets have in place of weights, by weights."""
+    triplets = _without_missing(triplets)
+    assert triplets.weights is not None
+    cell = _cell_namer(triplets, row_labels, column_labels)
+    return triplets._replace(weights=weights_from_errors(triplets.weights, cell))
+
+
 def group_by_column(
     triplets: Triplets, row_labels: np.ndarray, column_labels: np.ndarray
 ) -> Entries:
@@ -173,11 +211,14 @@ def group_by_column(
     """
     _check_size(_BYTES_TO_SORT, len(triplets.values))
     triplets = _without_missing(triplets)
-    _check_finite(triplets, row_labels, column_labels)
-    rows, columns, values = triplets
-    return group_by_row(
-        columns, rows, compact_floats(values), (len(column_labels), len(row_labels))
-    )
+    cell = _cell_namer(triplets, row_labels, column_labels)
+    _check_finite(triplets.values, cell)
+    rows, columns, values, weights = triplets
+    if weights is None:
+        weights = NO_WEIGHTS
+    check_weights(weights, cell)
+    shape = len(column_labels), len(row_labels)
+    return group_by_row(columns, rows, compact_floats(values), shape, weights)
 
 
 def _check_size(bytes_per_entry: int, n_entries: int) -> None:
@@ -213,18 +254,33 @@ def _without_missing(triplets: Triplets) -> Triplets:
     missing = np.isnan(triplets.values)
     if missing.all():
         raise InputError("at least one value must be observed; all are missing.")
-    return Triplets(*(part[~missing] for part in triplets)) if missing.any() else triplets
+    if not missing.any():
+        return triplets
+    rows, columns, values, weights = triplets
+    kept = ~missing
+    weights = None if weights is None else weights[kept]
+    return Triplets(rows[kept], columns[kept], values[kept], weights)
 
 
-def _check_finite(triplets: Triplets, row_labels: np.ndarray, column_labels: np.ndarray) -> None:
-    infinite = np.flatnonzero(np.isinf(triplets.values))
+def _cell_namer(
+    triplets: Triplets, row_labels: np.ndarray, column_labels: np.ndarray
+) -> Callable[[int], str]:
+    """A function that returns the row and column of an entry as text, from its position."""
+
+    def cell(position: int) -> str:
+        row = format_label(row_labels[triplets.row_index[position]])
+        column = format_label(column_labels[triplets.column_index[position]])
+        return f"row {row}, column {column}"
+
+    return cell
+
+
+def _check_finite(values: np.ndarray, cell: Callable[[int], str]) -> None:
+    infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
-        first = infinite[0]
-        row = format_label(row_labels[triplets.row_index[first]])
-        column = format_label(column_labels[triplets.column_index[first]])
         raise InputError(
-            f"values must be finite; got {len(infinite)} infinite, the first in row {row}, column "
-            f"{column}. Replace them by NaN if they are missing."
+            f"values must be finite; got {len(infinite)} infinite, the first in {cell(infinite[0])}. "
+            "Replace them by NaN if they are missing."
         )
 
 
@@ -238,13 +294,30 @@ def _mark_first(entries: Entries) -> np.ndarray:
 
 
 def _merge(entries: Entries, starts: np.ndarray, duplicates: Duplicates) -> Entries:
-    pointers, indices, values = entries
+    pointers, indices, values, weights = entries
     stops = np.append(starts[1:], indices.size)
-    if duplicates == "mean":
+    if duplicates == "mean" and weights.size:
+        values, weights = _weighted_means(values, weights, starts, stops)
+    elif duplicates == "mean":
         values = np.add.reduceat(values.astype(np.float64), starts) / (stops - starts)
     else:
-        values = values[starts if duplicates == "first" else stops - 1]
-    return Entries(np.searchsorted(starts, pointers), indices[starts], compact_floats(values))
+        chosen = starts if duplicates == "first" else stops - 1
+        values = values[chosen]
+        weights = weights[chosen] if weights.size else weights
+    pointers = np.searchsorted(starts, pointers)
+    return Entries(pointers, indices[starts], compact_floats(values), weights)
+
+
+def _weighted_means(
+    values: np.ndarray, weights: np.ndarray, starts: np.ndarray, stops: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted means of groups, and the sums of their weights: the precisions of the means."""
+    counts = stops - starts
+    totals = np.add.reduceat(weights, starts)
+    firsts = values[starts].astype(np.float64)
+    # Differences from the first value, so that the mean of one value is exactly this value.
+    differences = (values - np.repeat(firsts, counts)) * (weights / np.repeat(totals, counts))
+    return firsts + np.add.reduceat(differences, starts), totals
 
 
 def _duplicates_message(

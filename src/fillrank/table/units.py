@@ -171,6 +171,7 @@ def standardise(observations: Observations, centre: bool, dtype: np.dtype) -> St
     values = np.empty(stored.size, dtype=dtype)
     for block in iter_blocks(stored.size):
         values[block] = (stored[block].astype(np.float64) - location) / scale
-    rows = Entries(observations.pointers, observations.column_index, values)
+    weights = observations.weights_as(dtype)
+    rows = Entries(observations.pointers, observations.column_index, values, weights)
     columns = transpose(rows, observations.shape[1])
     return Standard(pad_to_two_rows(rows), pad_to_two_rows(columns), location, scale)
