@@ -22,11 +22,12 @@ from fillrank.table.frames import Origin, check_fields, is_data_frame, real_colu
 from fillrank.table.labels import LabelEncoder, as_labels
 from fillrank.table.layout import Layout, LongFields, named_fields
 from fillrank.table.observations import Observations
-from fillrank.table.triplets import Duplicates, Triplets, group_by_column
+from fillrank.table.triplets import Duplicates, Triplets, errors_to_weights, group_by_column
+from fillrank.table.weights import WeightField
 
 BATCH_LINES = 2**21  # of a column
-# Memory for positions, a value and whether it is missing; labels are not included.
-_BYTES_PER_LINE = 13
+# Memory for positions, a value and whether it is missing, and for a weight; labels are not included.
+_BYTES_PER_LINE, _BYTES_PER_WEIGHT = 13, 8
 _INSTALL = 'Run: pip install "fillrank[tables]"'
 
 
@@ -52,12 +53,13 @@ def read_parquet_table(
     fields: LongFields | None,
     layout: Layout,
     duplicates: Duplicates,
+    weight: WeightField | None = None,
 ) -> Observations:
     """Read observations from Parquet; `fillrank.io.read.read` documents the rules."""
     table = open_parquet(files)
     found = fields or named_fields(table.names, layout)
     if found is not None and table.n_lines and len(set(table.names)) == len(table.names):
-        return _read_long(table, found, duplicates)
+        return _read_long(table, found, duplicates, weight)
     if len(files) > 1:
         raise InputError(
             f"{len(files)} files together must be one long table, with a line for each entry; their "
@@ -78,6 +80,8 @@ def read_parquet_table(
         "Read some of its rows; or save it as a long table, with a line for each observed value.",
     )
     options = fields._asdict() if fields else {"layout": layout}
+    if weight is not None:
+        options |= weight.arguments()
     return Observations.from_table(read_parquet(*files[0]), **options, duplicates=duplicates)
 
 
@@ -215,14 +219,16 @@ def _only_column(table: Any) -> nw.Series[Any]:
 # `Observations.from_table` checks them, so that errors are the same.
 
 
-def _read_long(table: ParquetTable, fields: LongFields, duplicates: Duplicates) -> Observations:
-    check_fields(table.names, fields)
+def _read_long(
+    table: ParquetTable, fields: LongFields, duplicates: Duplicates, weight: WeightField | None
+) -> Observations:
+    check_fields(table.names, fields if weight is None else [*fields, weight.name])
     check_memory(
-        _BYTES_PER_LINE * table.n_lines,
+        (_BYTES_PER_LINE + (0 if weight is None else _BYTES_PER_WEIGHT)) * table.n_lines,
         f"the entries of {table.n_lines:,} lines",
         "Read some of them, or fit the table on a cluster.",
     )
-    triplets, row_labels, column_labels = _read_triplets(table, fields)
+    triplets, row_labels, column_labels = _read_triplets(table, fields, weight)
     by_column = group_by_column(triplets, row_labels, column_labels)
     del triplets  # which would take memory while the entries are sorted
     origin = Origin("long", table.backend, *fields)
@@ -230,12 +236,18 @@ def _read_long(table: ParquetTable, fields: LongFields, duplicates: Duplicates) 
 
 
 def _read_triplets(
-    table: ParquetTable, fields: LongFields
+    table: ParquetTable, fields: LongFields, weight: WeightField | None
 ) -> tuple[Triplets, np.ndarray, np.ndarray]:
     values, is_observed = _read_values(table, fields.value)
     rows, row_labels = _read_labels(table, fields.row, "row", is_observed)
     columns, column_labels = _read_labels(table, fields.column, "column", is_observed)
-    return Triplets(rows, columns, values), row_labels, column_labels
+    triplets = Triplets(rows, columns, values)
+    if weight is not None:
+        weights = _read_observed(table, weight.name, is_observed, real_column, np.float64)
+        triplets = triplets._replace(weights=weights)
+        if weight.is_error:
+            triplets = errors_to_weights(triplets, row_labels, column_labels)
+    return triplets, row_labels, column_labels
 
 
 def _read_values(table: ParquetTable, field: str) -> tuple[np.ndarray, np.ndarray]:
@@ -261,15 +273,30 @@ def _read_labels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The position of the label of each line that has a value, and all labels."""
     encoder = LabelEncoder(axis)
-    index = np.empty(np.count_nonzero(is_observed), dtype=np.int32)
+
+    def encode(column: nw.Series[Any]) -> np.ndarray:
+        return encoder.encode(as_labels(column.to_numpy()))
+
+    index = _read_observed(table, field, is_observed, encode, np.int32)
+    return index, encoder.labels()
+
+
+def _read_observed(
+    table: ParquetTable,
+    field: str,
+    is_observed: np.ndarray,
+    convert: Callable[[nw.Series[Any]], np.ndarray],
+    dtype: type[np.number[Any]],
+) -> np.ndarray:
+    """A column as an array, converted batch by batch; only the lines that have a value."""
+    found = np.empty(np.count_nonzero(is_observed), dtype=dtype)
     n_lines = n_entries = 0
     for column in table.batches(field):
-        codes = encoder.encode(as_labels(column.to_numpy()))
-        codes = codes[is_observed[n_lines : n_lines + len(column)]]
-        index[n_entries : n_entries + len(codes)] = codes
+        part = convert(column)[is_observed[n_lines : n_lines + len(column)]]
+        found[n_entries : n_entries + len(part)] = part
         n_lines += len(column)
-        n_entries += len(codes)
-    return index[:n_entries], encoder.labels()
+        n_entries += len(part)
+    return found[:n_entries]
 
 
 # Writing.

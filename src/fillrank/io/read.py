@@ -17,6 +17,7 @@ from fillrank.table.frames import is_data_frame
 from fillrank.table.layout import Layout, LongFields, given_fields
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
+from fillrank.table.weights import WeightField, given_weight, refuse_for_wide
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".data")
 MATRIX_MARKET_ENDINGS = (".mtx", ".mm")
@@ -51,6 +52,8 @@ def read(
     value: Any = None,
     layout: Layout = "auto",
     duplicates: Duplicates = "error",
+    weight: Any = None,
+    standard_error: Any = None,
     format: str | None = None,
     name: str | None = None,
 ) -> Observations:
@@ -90,6 +93,9 @@ def read(
         a word like id, name or row. Otherwise rows are labelled 0, 1, 2, ...
     duplicates : {"error", "mean", "last", "first"}
         What to do if a (row, column) pair occurs more than once.
+    weight, standard_error : name of a column
+        The column of a long table with the weights of the entries, or with their standard errors, as in
+        `Observations.from_table`.
     format : str, optional
         The kind of a file whose name does not have one of the endings above, such as "csv".
     name : str, optional
@@ -123,6 +129,7 @@ def read(
     <Observations: 2 rows x 2 columns, 3 entries (75% observed), values 1 to 5>
     """
     fields = given_fields(row, column, value, layout)
+    weights = given_weight(weight, standard_error)
     if isinstance(source, (str, PathLike)):
         files = _find_files(Path(source), format, name)
     elif is_open_file(source):
@@ -130,9 +137,9 @@ def read(
     else:
         if format is not None or name is not None:
             raise InputError(f"format and name are for files; got {type(source).__name__}.")
-        return _from_memory(source, fields, layout, duplicates)
+        return _from_memory(source, fields, layout, duplicates, weights)
     try:
-        return _read_files(files, fields, layout, duplicates)
+        return _read_files(files, fields, layout, duplicates, weights)
     except InputError as error:
         # Errors of readers have a place in the file; those of tables do not name the file yet.
         label = name or (files[0].name if len(files) == 1 else str(source))
@@ -154,14 +161,19 @@ def _has_place(error: InputError, name: str) -> bool:
 
 
 def _read_files(
-    files: list[_File], fields: LongFields | None, layout: Layout, duplicates: Duplicates
+    files: list[_File],
+    fields: LongFields | None,
+    layout: Layout,
+    duplicates: Duplicates,
+    weight: WeightField | None,
 ) -> Observations:
     file = files[0]
     if file.ending in TEXT_ENDINGS:
-        return read_text(file.text(), file.name, fields, layout, duplicates)
+        return read_text(file.text(), file.name, fields, layout, duplicates, weight)
     if file.ending == ".parquet":
         parquet = [ParquetFile(each.seekable(), each.name) for each in files]
-        return read_parquet_table(parquet, fields, layout, duplicates)
+        return read_parquet_table(parquet, fields, layout, duplicates, weight)
+    refuse_for_wide(weight)
     if fields or layout != "auto":
         raise InputError(f"row, column, value and layout are for tables, not for {file.ending}.")
     if file.ending in MATRIX_MARKET_ENDINGS:
@@ -173,13 +185,20 @@ def _read_files(
 
 
 def _from_memory(
-    source: Any, fields: LongFields | None, layout: Layout, duplicates: Duplicates
+    source: Any,
+    fields: LongFields | None,
+    layout: Layout,
+    duplicates: Duplicates,
+    weight: WeightField | None,
 ) -> Observations:
-    if isinstance(source, Observations):
-        return source
     if is_data_frame(source):
         options = fields._asdict() if fields else {"layout": layout}
+        if weight is not None:
+            options |= weight.arguments()
         return Observations.from_table(source, **options, duplicates=duplicates)
+    refuse_for_wide(weight)
+    if isinstance(source, Observations):
+        return source
     if fields or layout != "auto":
         raise InputError(
             f"row, column, value and layout are for tables with columns; got {type(source).__name__}."

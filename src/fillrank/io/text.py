@@ -19,7 +19,14 @@ from fillrank.table.frames import Origin
 from fillrank.table.labels import as_labels, check_unique
 from fillrank.table.layout import LONG_HINT, Layout, LongFields, is_label_column, named_fields
 from fillrank.table.observations import Observations
-from fillrank.table.triplets import Duplicates, Triplets, encode_triplets, observed_cells
+from fillrank.table.triplets import (
+    Duplicates,
+    Triplets,
+    encode_triplets,
+    errors_to_weights,
+    observed_cells,
+)
+from fillrank.table.weights import WeightField, refuse_for_wide
 
 # In lower case. SAS and Stata write a point, spreadsheets #N/A, pandas <NA>.
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "missing"})
@@ -167,22 +174,27 @@ class LabelledTriplets(NamedTuple):
 
 
 def read_text(
-    text: str, source: str, fields: LongFields | None, layout: Layout, duplicates: Duplicates
+    text: str,
+    source: str,
+    fields: LongFields | None,
+    layout: Layout,
+    duplicates: Duplicates,
+    weight: WeightField | None = None,
 ) -> Observations:
     """Read a text table; `fillrank.io.read.read` documents the rules."""
     table = _open_table(text, source)
     fields = fields or named_fields(table.names, layout)
+    weight_at = None if weight is None else table.position(weight.name)
     if fields is not None:
-        entries = _parse_long(table, *map(table.position, fields))
-        return _from_long(entries, table, fields, duplicates)
-    if layout == "auto" and (found := _long_by_content(table)) is not None:
-        return _from_long(found, table, LongFields(*table.names[:3]), duplicates)
-    return _from_wide(table, duplicates)
-
-
-def _from_long(
-    entries: LabelledTriplets, table: TextTable, fields: LongFields, duplicates: Duplicates
-) -> Observations:
+        row, column, value = map(table.position, fields)
+        entries = _parse_long(table, row, column, value, weight_at)
+    elif layout == "auto" and (found := _long_by_content(table, weight_at)) is not None:
+        entries, fields = found, LongFields(*table.names[:3])
+    else:
+        refuse_for_wide(weight)
+        return _from_wide(table, duplicates)
+    if weight is not None and weight.is_error:
+        entries = entries._replace(triplets=errors_to_weights(*entries))
     origin = Origin("long", None, *fields) if table.has_header else Origin("long")
     return Observations.from_positions(*entries, origin, duplicates)
 
@@ -349,15 +361,15 @@ def _check_header(names: list[str], source: str) -> None:
 # Long or wide.
 
 
-def _long_by_content(table: TextTable) -> LabelledTriplets | None:
+def _long_by_content(table: TextTable, weight: int | None) -> LabelledTriplets | None:
     if len(table.names) not in (3, 4):
         return None
     if table.has_header and table.has_numbers(1):
         return None  # as `_looks_long` would find, after all lines were parsed
     try:
-        entries = _parse_long(table, 0, 1, 2)
+        entries = _parse_long(table, 0, 1, 2, weight)
     except ReadError:
-        if not table.has_numbers(1) and table.has_numbers(2):
+        if weight is not None or (not table.has_numbers(1) and table.has_numbers(2)):
             raise  # it cannot be a wide table
         return None
     return entries if _looks_long(entries, table) else None
@@ -388,13 +400,15 @@ def _mark_numbers(labels: np.ndarray, delimiter: str) -> list[bool]:
 # Entries.
 
 
-def _parse_long(table: TextTable, row: int, column: int, value: int) -> LabelledTriplets:
-    """Parse one entry per line, from the columns at three positions."""
-    if (fast := parse_long_fast(table, row, column, value)) is not None:
+def _parse_long(
+    table: TextTable, row: int, column: int, value: int, weight: int | None = None
+) -> LabelledTriplets:
+    """Parse one entry per line, from the columns at three positions, or four with weights."""
+    if (fast := parse_long_fast(table, row, column, value, weight)) is not None:
         return fast
     rows: dict[str, int] = {}
     columns: dict[str, int] = {}
-    row_index, column_index, values = array("i"), array("i"), array("d")
+    row_index, column_index, values, weights = array("i"), array("i"), array("d"), array("d")
     n_lines = table.n_lines
     for line, fields in table.body():
         n_read = len(values)
@@ -407,7 +421,11 @@ def _parse_long(table: TextTable, row: int, column: int, value: int) -> Labelled
         row_index.append(rows.setdefault(row_label, len(rows)))
         column_index.append(columns.setdefault(column_label, len(columns)))
         values.append(table.number(fields[value], line, value))
+        if weight is not None:
+            weights.append(table.number(fields[weight], line, weight))
     triplets = Triplets(*map(np.array, (row_index, column_index, values)))
+    if weight is not None:
+        triplets = triplets._replace(weights=np.array(weights))
     return LabelledTriplets(triplets, parse_labels(list(rows)), parse_labels(list(columns)))
 
 
@@ -472,15 +490,20 @@ def parse_labels(labels: list[str]) -> np.ndarray:
 # Large long tables are read by pyarrow, if it is installed and gives the same result.
 
 
-def parse_long_fast(table: TextTable, row: int, column: int, value: int) -> LabelledTriplets | None:
+def parse_long_fast(
+    table: TextTable, row: int, column: int, value: int, weight: int | None = None
+) -> LabelledTriplets | None:
     """Parse a long table with integer labels and no missing values by pyarrow, or return None.
 
     All other tables are left to the slow parser, which also reports errors.
     """
     if len(table.text) < SMALL or not find_spec("pyarrow") or not _is_simple(table):
         return None
-    columns = _read_by_pyarrow(table, {row: "int64", column: "int64", value: "float64"})
-    if columns is None:
+    types = {row: "int64", column: "int64", value: "float64"}
+    if weight is not None:
+        types[weight] = "float64"
+    columns = _read_by_pyarrow(table, types)
+    if columns is None or len(columns) < 3 + (weight is not None):  # one column given twice
         return None
     return LabelledTriplets(*encode_triplets(*(part.to_numpy() for part in columns)))
 
