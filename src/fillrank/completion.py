@@ -28,6 +28,7 @@ from fillrank.table.frames import fill_in, is_data_frame, to_long
 from fillrank.table.input import as_observations
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Triplets
+from fillrank.table.weights import refuse_weights
 from fillrank.validation import as_generator, as_real, check_choice, check_integer, check_real
 
 # What to do about labels that are not known.
@@ -424,6 +425,7 @@ class Completion:
         """Predict all cells of new rows."""
         n_rows, n_columns = observations.shape
         self.check_table_memory(n_rows * n_columns, "Give fewer rows at a time.")
+        self._check_weights(observations)
         columns = self._align(observations, "columns")
         entries = _reindex(observations.by_row(), columns)
         matrix = np.empty((n_rows, n_columns))
@@ -517,6 +519,7 @@ class Completion:
         """
         check_choice("axis", axis, ("rows", "columns"))
         new = Observations.of(table)
+        self._check_weights(new)
         known_axis: Axis = "columns" if axis == "rows" else "rows"
         try:
             positions = self._align(new, known_axis)
@@ -551,6 +554,11 @@ class Completion:
             cells = positions[new.row_index], new.column_index
         triplets = Triplets(*cells, new.values, new.weights)
         return Observations.from_positions(triplets, *labels, new.origin)
+
+    def _check_weights(self, new: Observations) -> None:
+        """Reject weights of new entries, unless the method uses them."""
+        if self.posterior.levels is not None or not self.posterior.has_draws:
+            refuse_weights(new, self.method)
 
     def _fold_in(self, source: Posterior, entries: Entries, axis: Axis) -> Posterior:
         with self.workers() as workers:

@@ -139,7 +139,7 @@ def test_a_single_row(client):
 def test_the_client_is_not_a_parameter_in_scikit_learn(client):
     model = fr.GASR(**SHORT).fit(small_table(), client=client)
     assert "client" not in model.get_params()
-    assert not hasattr(model, "set_fit_request")
+    assert "client" not in model.get_metadata_routing().fit.requests
     assert_same(clone(model).fit(small_table()), model)
 
 

@@ -25,6 +25,7 @@ from fillrank.runtime.threads import Workers, available_threads
 from fillrank.table.frames import fill_in, is_data_frame
 from fillrank.table.input import as_matrix
 from fillrank.table.observations import Observations
+from fillrank.table.weights import refuse_weights
 
 # Settings that belong to the machine and not to the model.
 _MACHINE_SETTINGS = {"checkpoint"}
@@ -70,8 +71,13 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def _fit(self, observations: Observations) -> None:
+        self._check_weights(observations)
         warn_of_units(observations)
         self._complete(observations)
+
+    def _check_weights(self, observations: Observations) -> None:
+        """Reject weights of entries, unless the method uses them."""
+        refuse_weights(observations, type(self).__name__)
 
     def _complete(self, observations: Observations) -> None:
         """Fit, and store the result with `_store`."""
@@ -105,10 +111,10 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         for name, value in record.fitted_attributes().items():
             setattr(self, name, value)
 
-    def _observations(self, X: Any, reset: bool) -> Observations:
+    def _observations(self, X: Any, reset: bool, weights: Any = None) -> Observations:
         """The observed entries of X; its columns are noted or compared as scikit-learn does."""
         if isinstance(X, Observations) or is_data_frame(X):
-            observations = Observations.of(X)
+            observations = Observations.of(X, weights)
             if is_data_frame(X) and len(X.columns) == observations.shape[1]:
                 self._check_columns(X, reset)
             elif reset:
@@ -117,7 +123,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return observations
         X = as_matrix(X, self)
         self._check_columns(X, reset)
-        return Observations.of(X)
+        return Observations.of(X, weights)
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         try:
@@ -193,7 +199,9 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table
             Of the same type.
         """
-        observations = self._observations(X, reset=True)
+        return self._fit_and_fill(self._observations(X, reset=True))
+
+    def _fit_and_fill(self, observations: Observations) -> Any:
         n_rows, n_columns = observations.shape
         remedy = "Use fit(), and predict_missing(), which gives the missing cells in parts."
         # Checked before the fit, which may take long.

@@ -22,6 +22,8 @@ from fillrank.samplers.gasr import Context, Info, Options, State, init, is_valid
 from fillrank.samplers.model import Data
 from fillrank.samplers.monte_carlo_em import adapt
 from fillrank.solvers.starts import hasi_start, random_start, soft_impute_start, spectral_start
+from fillrank.table.observations import Observations
+from fillrank.table.weights import refuse_weights
 from fillrank.validation import check_choice
 
 _STARTS = {
@@ -175,6 +177,10 @@ class GASR(SamplerEstimator):
                 f"start={self.start!r}, centres={self.centres!r}, effects={self.effects!r}. "
                 "Use GASR.as_published()."
             )
+
+    def _check_weights(self, observations: Observations) -> None:
+        if self._is_published:
+            refuse_weights(observations, "the published sampler")
 
     def _check_for_cluster(self) -> None:
         if self._is_published or self.start not in _STARTS_ON_CLUSTER:

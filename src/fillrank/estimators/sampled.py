@@ -94,6 +94,58 @@ class SamplerEstimator(Estimator):
     random_state: Any
     checkpoint: str | os.PathLike[str] | None
 
+    def fit(self, X: Any, y: None = None, *, weights: Any = None, client: Any = None) -> Self:
+        """Fit the model to the observed entries.
+
+        Parameters
+        ----------
+        X : Observations, data frame, array, masked array or sparse matrix
+            In an array NaN is missing; in a sparse matrix what is not stored is missing. A data
+            frame is wide, unless its columns are named like those of a long table. With a client also
+            a Dask data frame in long form, or the path or glob of Parquet files with such tables,
+            which workers read.
+        y : None
+            Not used; present for scikit-learn.
+        weights : array, sparse matrix or data frame of the shape of X, optional
+            How precise each entry is, relative to the others: the variance of its noise is that of the
+            model divided by its weight. Weights are above 0, and 1 for a typical entry; where X is
+            missing, they are ignored. A data frame has the labels of X. `Observations` have weights of
+            their own, and those of a long table are in a column: see `Observations.from_table`.
+        client : dask.distributed.Client, optional
+            A cluster whose workers hold the entries and draw the factors, with `GASR`. The same seed
+            gives the same numbers as on one machine, except for a complete table, which one machine
+            handles differently. If workers have read the table, the model has its labels only.
+        """
+        if client is None:
+            self._fit(self._observations(X, reset=True, weights=weights))
+        elif weights is not None:
+            raise _no_weights_on_cluster()
+        else:
+            self._fit_on_cluster(X, client)
+        return self
+
+    def fit_transform(self, X: Any, y: None = None, *, weights: Any = None) -> Any:
+        """Fit, and fill in the missing cells of the same table.
+
+        Parameters
+        ----------
+        X : table
+            As in `fit`.
+        y : None
+            Not used; present for scikit-learn.
+        weights : array, sparse matrix or data frame of the shape of X, optional
+            As in `fit`.
+
+        Returns
+        -------
+        table
+            Of the same type.
+        """
+        return self._fit_and_fill(self._observations(X, reset=True, weights=weights))
+
+    def _check_weights(self, observations: Observations) -> None:
+        """Samplers use the weights of entries."""
+
     def _check(self) -> None:
         """Check the settings that only the subclass has."""
         raise NotImplementedError
@@ -159,7 +211,11 @@ class SamplerEstimator(Estimator):
 
     def _swept(self, data: Data) -> Data | CompleteData:
         """The data in the form that the sweeps take."""
-        return detect_complete(data) if self._sampler().uses_complete_tables else data
+        # Products of complete tables take all entries as equally precise.
+        is_weighted = data.rows.weights.size > 0
+        if is_weighted or not self._sampler().uses_complete_tables:
+            return data
+        return detect_complete(data)
 
     # On a cluster: the entries are with its workers, the chains are here
 
@@ -196,6 +252,8 @@ class SamplerEstimator(Estimator):
         if is_partitioned(X):
             return distribute_table(X, client, data_format)
         observations = self._observations(X, reset=True)
+        if observations.weights is not None:
+            raise _no_weights_on_cluster()
         warn_of_units(observations)
         return distribute_table(observations, client, data_format)
 
@@ -373,6 +431,13 @@ class SamplerEstimator(Estimator):
         """All draws that the run has stored, in standard units; ``posterior_`` has some of them."""
         check_is_fitted(self)
         return _within(self._run_state.run.recorder.draws, self.observations_.shape)
+
+
+def _no_weights_on_cluster() -> NotSupportedError:
+    return NotSupportedError(
+        "a cluster cannot use the weights of entries",
+        advice="Fit the table on one machine, or leave the weights out.",
+    )
 
 
 def _result(

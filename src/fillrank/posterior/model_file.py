@@ -75,6 +75,15 @@ class _Entries(NamedTuple):
     values: np.ndarray
 
 
+class _WeightedEntries(NamedTuple):
+    """The entries that were fitted, with weights. Files of entries without weights do not change."""
+
+    row_index: np.ndarray
+    column_index: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
+
+
 class _Table(NamedTuple):
     """The table that was fitted: its labels and layout, and its entries on request."""
 
@@ -86,7 +95,7 @@ class _Table(NamedTuple):
     column_field: _Field
     value_field: _Field
     rows_in_index: bool
-    entries: _Entries | None
+    entries: _Entries | _WeightedEntries | None
 
 
 class _LowRank(NamedTuple):
@@ -261,9 +270,11 @@ def _posterior_part(posterior: Posterior) -> _LowRank | _Levels:
 
 def _table_part(observations: Observations, with_data: bool) -> _Table:
     origin = observations.origin
-    entries = None
+    entries: _Entries | _WeightedEntries | None = None
     if with_data:
         entries = _Entries(observations.row_index, observations.column_index, observations.values)
+        if observations.weights is not None:
+            entries = _WeightedEntries(*entries, observations.weights)
     return _Table(
         observations.row_labels,
         observations.column_labels,
@@ -409,12 +420,13 @@ def _observations_of(table: _Table | None) -> Observations:
         table.row_labels,
         table.column_labels,
         origin,
+        weights=entries.weights if isinstance(entries, _WeightedEntries) else None,
     )
 
 
-def _check_entries(entries: _Entries, shape: tuple[int, int]) -> None:
+def _check_entries(entries: _Entries | _WeightedEntries, shape: tuple[int, int]) -> None:
     """Entries as Observations have them: within the table, in order, each cell once."""
-    i, j, values = entries
+    i, j, values = entries.row_index, entries.column_index, entries.values
     valid = (
         i.dtype == j.dtype == np.int32
         and values.dtype == np.float64
@@ -427,3 +439,8 @@ def _check_entries(entries: _Entries, shape: tuple[int, int]) -> None:
     )
     if not valid:
         raise ReadError("its entries are not those of a table of its size.")
+    if isinstance(entries, _WeightedEntries):
+        weights = entries.weights
+        is_known = weights.dtype == np.float64 and weights.shape == values.shape
+        if not is_known or not (np.isfinite(weights) & (weights > 0)).all():
+            raise ReadError("its weights must be finite and above 0, one for each entry.")
