@@ -73,6 +73,8 @@ def compare(
     row: options.Row = None,
     column: options.Column = None,
     value: options.Value = None,
+    weight: options.Weight = None,
+    standard_error: options.StandardError = None,
     layout: options.Layout = "auto",
     duplicates: options.Duplicates = "error",
     format: options.Format = None,
@@ -105,7 +107,9 @@ def compare(
     """
     if file is not None:
         _check_file(file, force, table)
-    origin = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
+    origin = Source(
+        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
+    )  # fmt: skip
     data = source.read(origin, quiet, to_fill=False)
     parts = [Split(*data.split(hold_out, random_state=seed + k)) for k in range(splits)]
     settings = [Settings(name, threads=threads, seed=seed) for name in methods]

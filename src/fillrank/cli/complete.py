@@ -47,6 +47,8 @@ def complete(
     row: options.Row = None,
     column: options.Column = None,
     value: options.Value = None,
+    weight: options.Weight = None,
+    standard_error: options.StandardError = None,
     layout: options.Layout = "auto",
     duplicates: options.Duplicates = "error",
     format: options.Format = None,
@@ -83,7 +85,9 @@ def complete(
     - fillrank complete ratings.csv --row user --column film --value stars
     - cat measurements.csv | fillrank complete - -o - > filled.csv
     """
-    origin = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
+    origin = Source(
+        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
+    )  # fmt: skip
     run(
         Job(
             origin,

@@ -34,6 +34,8 @@ def evaluate(
     row: options.Row = None,
     column: options.Column = None,
     value: options.Value = None,
+    weight: options.Weight = None,
+    standard_error: options.StandardError = None,
     layout: options.Layout = "auto",
     duplicates: options.Duplicates = "error",
     format: options.Format = None,
@@ -61,9 +63,11 @@ def evaluate(
     """
     if folds is not None and hold_out is not None:
         raise InputError("use --folds or --hold-out, not both.")
-    origin = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
+    origin = Source(
+        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
+    )  # fmt: skip
     settings = Settings(method, max_rank, sweeps, chains, threads, seed)
-    models.check(settings)
+    models.check(settings, origin)
     data = source.read(origin, quiet, to_fill=False)
     splits = _splits(data, folds or _USUAL_FOLDS, hold_out, seed)
     if not quiet:

@@ -40,6 +40,8 @@ def fit(
     row: options.Row = None,
     column: options.Column = None,
     value: options.Value = None,
+    weight: options.Weight = None,
+    standard_error: options.StandardError = None,
     layout: options.Layout = "auto",
     duplicates: options.Duplicates = "error",
     format: options.Format = None,
@@ -66,9 +68,11 @@ def fit(
     - fillrank fit huge.csv --checkpoint huge-run
     - fillrank fit --dask tcp://host:8786 "ratings/*.parquet" -o ratings.fillrank
     """
-    origin = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
+    origin = Source(
+        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
+    )  # fmt: skip
     settings = Settings(method, max_rank, sweeps, chains, threads, seed, checkpoint)
-    models.check(settings)
+    models.check(settings, origin)
     file = Path(f"{_stem(origin)}{ENDING}") if model is None else model
     _check_file(file, force, origin.table)
     with _report_interruption(settings):
@@ -151,6 +155,11 @@ def _fit_on_cluster(settings: Settings, origin: Source, quiet: bool, address: st
 
 def _check_for_cluster(settings: Settings, origin: Source) -> None:
     """Reject options that a cluster does not support."""
+    if origin.weight or origin.standard_error:
+        raise NotSupportedError(
+            "a cluster cannot use the weights of entries",
+            advice="Leave out --dask, or --weight and --standard-error.",
+        )
     if settings.method != "GASR":
         raise InputError(f"--dask is an option of GASR; got it with --method {settings.method}.")
     if not origin.is_plain or origin.duplicates != "error":

@@ -36,8 +36,10 @@ _OPTIONS = {
     "path": ("--from", "PATH"),
     "random_state": ("--seed", "N"),
     "row": ("--row", "NAME"),
+    "standard_error": ("--standard-error", "NAME"),
     "unknown": ("--unknown", "NAME"),
     "value": ("--value", "NAME"),
+    "weight": ("--weight", "NAME"),
 }
 
 

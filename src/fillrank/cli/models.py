@@ -21,7 +21,7 @@ import numpy as np
 import fillrank as fr
 from fillrank.cli.messages import escape, format_duration, report
 from fillrank.cli.options import MethodName
-from fillrank.cli.source import is_table
+from fillrank.cli.source import Source, is_table
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.runtime.memory import available_memory, format_bytes
 from fillrank.runtime.threads import available_threads
@@ -60,18 +60,24 @@ class Settings(NamedTuple):
     checkpoint: str | None = None
 
 
-def check(settings: Settings) -> None:
-    """Reject options that the method does not have."""
-    default = Settings()
+def check(settings: Settings, source: Source | None = None) -> None:
+    """Reject options that the method does not have: its own, and those of reading its table."""
     if settings.method in SAMPLERS:
         return
-    for option in ("sweeps", "chains", "checkpoint"):
-        if getattr(settings, option) != getattr(default, option):
-            raise InputError(
-                f"--{option} is an option of the samplers {' and '.join(SAMPLERS)}; got it with "
-                f"--method {settings.method}",
-                advice="Leave it out.",
-            )
+    default = Settings()
+    given = [
+        option
+        for option in ("sweeps", "chains", "checkpoint")
+        if getattr(settings, option) != getattr(default, option)
+    ]
+    if source is not None:
+        given += [option for option in ("weight", "standard_error") if getattr(source, option)]
+    if given:
+        raise InputError(
+            f"--{given[0].replace('_', '-')} is an option of the samplers {' and '.join(SAMPLERS)}; got "
+            f"it with --method {settings.method}",
+            advice="Leave it out.",
+        )
 
 
 def make(settings: Settings, progress: bool) -> Any:

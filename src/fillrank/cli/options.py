@@ -67,6 +67,21 @@ Column = Annotated[
     str | None, _reading(metavar="NAME", help="... the column with the column labels.")
 ]
 Value = Annotated[str | None, _reading(metavar="NAME", help="... the column with the values.")]
+Weight = Annotated[
+    str | None,
+    _reading(
+        metavar="NAME",
+        help="... the column with the weights (GASR, BPMF): the variance of the noise of an entry is "
+        "divided by its weight.",
+    ),
+]
+StandardError = Annotated[
+    str | None,
+    _reading(
+        metavar="NAME",
+        help="... the column with standard errors (GASR, BPMF), from which weights are computed.",
+    ),
+]
 Layout = Annotated[LayoutName, _reading(help="The layout of the table.")]
 Duplicates = Annotated[
     DuplicatesName, _reading(help="What to do with several values for one cell.")

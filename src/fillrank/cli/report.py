@@ -29,6 +29,8 @@ def report(
     row: options.Row = None,
     column: options.Column = None,
     value: options.Value = None,
+    weight: options.Weight = None,
+    standard_error: options.StandardError = None,
     layout: options.Layout = "auto",
     duplicates: options.Duplicates = "error",
     format: options.Format = None,
@@ -59,14 +61,16 @@ def report(
         model = models.load(table, threads, quiet)
         write_report(model, file, title=table.stem)
     else:
-        origin = Source(table, row, column, value, layout, duplicates, format, skip, encoding)
+        origin = Source(
+            table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
+        )  # fmt: skip
         settings = Settings(method, max_rank, sweeps, chains, threads, seed)
         _report_table(Job(origin, file, settings, hold_out=hold_out, quiet=quiet))
     show_files([file])
 
 
 def _report_table(job: Job) -> None:
-    models.check(job.settings)
+    models.check(job.settings, job.source)
     data = source.read(job.source, job.quiet, to_fill=False)
     evaluation, model = complete.fit(job, data)
     if not job.quiet and convergence_of(model).converged is False:

@@ -42,6 +42,8 @@ class Source(NamedTuple):
     format: FormatName | None = None
     skip: int = 0
     encoding: str | None = None
+    weight: str | None = None
+    standard_error: str | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -139,6 +141,8 @@ def _read(source: Source) -> Observations:
         "value": source.value,
         "layout": source.layout,
         "duplicates": source.duplicates,
+        "weight": source.weight,
+        "standard_error": source.standard_error,
     }
     if source.is_plain:
         return fr.read(source.table, **options)
@@ -232,6 +236,8 @@ def describe_table(data: Observations) -> str:
     )
     if (scale := data.value_range()) is not None:
         text += f" The values are taken as ratings from {scale[0]:g} to {scale[1]:g}."
+    if data.weights is not None:
+        text += f" The weights are from {data.weights.min():.3g} to {data.weights.max():.3g}."
     return text
 
 
