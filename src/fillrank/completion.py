@@ -145,8 +145,27 @@ class Completion:
 
     @property
     def noise_variance_(self) -> float:
-        """The variance of the noise."""
+        """The variance of the noise, averaged over all cells.
+
+        In standard units if columns have their own units.
+        """
         return self._required(self.record.noise_variance, "noise_variance_")
+
+    @property
+    def row_noise_(self) -> np.ndarray:
+        """The noise standard deviation of each row in an average column: posterior means.
+
+        In standard units if columns have their own units. For Student-t noise, the scale.
+        """
+        return self._required(self.record.row_noise, "row_noise_")
+
+    @property
+    def column_noise_(self) -> np.ndarray:
+        """The noise standard deviation of each column in an average row, in the unit of the column.
+
+        Posterior means. For Student-t noise, the scale.
+        """
+        return self._required(self.record.column_noise, "column_noise_")
 
     @property
     def singular_values_(self) -> np.ndarray:
@@ -536,7 +555,8 @@ class Completion:
             self,
             posterior=posterior,
             observations=self._observations_of(new, positions, axis),
-            record=replace(self.record, traces=None),
+            # The noise of rows and columns is that of the table that was fitted.
+            record=replace(self.record, traces=None, row_noise=None, column_noise=None),
             feature_names=self.feature_names if axis == "rows" else None,
             folded_in=tuple(sorted({*self.folded_in, axis})),
             sources={**self.sources, axis: source},
@@ -710,7 +730,7 @@ class Completion:
         return to_arviz(
             traces,
             self.record.history,
-            not_sampled(self.method, self.settings, traces.n_entries),
+            not_sampled(self.method, self.settings),
             self.observations,
             self.posterior.units,
             self.method,

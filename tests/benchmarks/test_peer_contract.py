@@ -82,7 +82,7 @@ def test_fillrank_curve_equals_that_of_the_public_fit(method, tmp_path, parts):
     units = model.posterior_.units
     draws = [draw.at(test.rows, test.columns) for draw in model.recorded_draws()]
     for n, point in enumerate(curve, 1):
-        means = units.location + units.scale * np.mean(draws[:n], axis=0)
+        means = units.location[0] + units.scale[0] * np.mean(draws[:n], axis=0)
         error = np.clip(means, 1, 5) - test.values
         assert point["test_rmse"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-9)
 

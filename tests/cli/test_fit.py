@@ -157,16 +157,17 @@ def test_what_is_said_to_be_saved_is_saved(fillrank, write_wide, tmp_path, monke
     def names():
         return sorted(path.name for path in tmp_path.glob("run/run-*"))
 
-    table = write_wide()
+    # Without the trial of noise by row, which comes before the run.
+    table, quick = write_wide(), (*QUICK, "--noise", "both")
     with monkeypatch.context() as patch:
         patch.setattr(source, "read", interrupt)
-        ran = fillrank("fit", table, *QUICK, "--checkpoint", "run")
+        ran = fillrank("fit", table, *quick, "--checkpoint", "run")
     assert ran.code == 130
     assert "Interrupted. Nothing new was saved in run." in ran.err
     assert names() == []
     with monkeypatch.context() as patch:
         patch.setattr(gasr, "sweep", interrupt)
-        ran = fillrank("fit", table, *QUICK, "--checkpoint", "run")
+        ran = fillrank("fit", table, *quick, "--checkpoint", "run")
     assert ran.code == 130
     assert "The run is saved in run, after 0 sweeps: the same command resumes it." in ran.err
     assert names() == ["run-000000000.fillrank"]
@@ -179,12 +180,12 @@ def test_what_is_said_to_be_saved_is_saved(fillrank, write_wide, tmp_path, monke
 
     with monkeypatch.context() as patch:
         patch.setattr(gasr, "sweep", interrupted)
-        ran = fillrank("fit", table, *QUICK, "--checkpoint", "run")
+        ran = fillrank("fit", table, *quick, "--checkpoint", "run")
     assert ran.code == 130
     assert "The run is saved in run, after 3 sweeps" in ran.err
     assert names() == ["run-000000000.fillrank", "run-000000003.fillrank"]
-    assert fillrank("fit", table, *QUICK, "--checkpoint", "run").code == 0
-    assert fillrank("fit", table, *QUICK, "-o", "whole.fillrank").code == 0
+    assert fillrank("fit", table, *quick, "--checkpoint", "run").code == 0
+    assert fillrank("fit", table, *quick, "-o", "whole.fillrank").code == 0
     assert (tmp_path / "whole.fillrank").read_bytes() == (tmp_path / "table.fillrank").read_bytes()
 
 
@@ -260,11 +261,22 @@ def test_warnings_are_shown_as_notes(fillrank, tmp_path):
     rng = np.random.default_rng(0)
     table = rng.normal(size=(20, 4)) * [1, 1, 1, 5000]
     np.save(tmp_path / "units.npy", table)
-    ran = fillrank("fit", "units.npy", *QUICK)
+    solver = ("--method", "SoftImpute")
+    ran = fillrank("fit", "units.npy", *solver)
     assert ran.code == 0
     assert "Note: the columns differ much in scale" in ran.err
     assert "UnitsWarning" not in ran.err
-    assert fillrank("fit", "units.npy", *QUICK, "--force", "-q").err == ""
+    assert fillrank("fit", "units.npy", *solver, "--force", "-q").err == ""
+    assert "differ much" not in fillrank("fit", "units.npy", *QUICK, "--force").err
+
+
+@pytest.mark.parametrize(
+    "option", [("--units", "columns"), ("--noise", "one"), ("--robust",), ("--keep-empty",)]
+)
+def test_units_and_noise_are_options_of_samplers(fillrank, write_wide, option):
+    ran = fillrank("fit", write_wide(), "--method", "SoftImpute", *option)
+    assert ran.code != 0
+    assert f"{option[0]} is an option of the samplers" in ran.err
 
 
 def test_every_method_is_one_of_the_library():

@@ -1,5 +1,6 @@
 """Fits on a cluster have the bits of fits on one machine."""
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -8,20 +9,21 @@ from sklearn.base import clone
 
 import fillrank as fr
 from fillrank.errors import NotSupportedError
-from fillrank.table.units import standardise
 
 pytest.importorskip("distributed")
 
 from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.partitions import Partition, SidePartitions
 from fillrank.cluster.remote_side import RemoteSide
+from fillrank.draws import streams
 from fillrank.draws.streams import Address
-from fillrank.kernels.gaussian_rows import Prior
+from fillrank.kernels.gaussian_rows import Prior, RowNoise
 from fillrank.kernels.products import Fitted, effect_sums, residual_products
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import draw_rows
 from fillrank.table.entries import Entries
 from helpers.clusters import assert_same, small_table
+from helpers.standard_units import standardised
 
 # A random start needs no tasks; the spectral one waits for tasks 40 times.
 SPECTRAL = {"n_sweeps": 8, "burn_in": 4, "n_chains": 1, "random_state": 3, "progress": False}
@@ -50,25 +52,35 @@ def long_tables(table):
     return long, dd.from_pandas(long, npartitions=3, sort=False)
 
 
+def row_noises(m, n, rng):
+    """Equal noise, noise by row and by column, and the same with Student-t noise."""
+    yield RowNoise(np.full(m, 0.5), np.zeros(0), math.inf, streams.ROW_ENTRIES)
+    variances, roots = rng.uniform(0.1, 2.0, m), rng.uniform(0.5, 2.0, n)
+    for degrees in (math.inf, 5.0):
+        yield RowNoise(variances, roots, degrees, streams.ROW_ENTRIES)
+
+
 # One partition; uneven ones; one without rows, and one whose only row has no entries; many.
 @pytest.mark.parametrize(
     "bounds", [[0, 90], [0, 7, 60, 90], [0, 0, 1, 46, 46, 90], list(range(0, 91, 9))]
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_remote_side_has_the_bits_of_local_entries(bounds, dtype, client):
-    standard = standardise(small_table(), True, np.dtype(dtype))
-    rows, (m, n) = standard.rows, (90, 60)
+    rows, (m, n) = standardised(small_table(), dtype).rows, (90, 60)
     side = remote_side(rows, bounds, client)
     rng = np.random.default_rng(0)
     own, other = (rng.standard_normal((size, 5)).astype(dtype) for size in (m, n))
 
     prior = Prior(np.arange(4), np.zeros(4), np.ones(4), -0.3)
     address = Address(np.uint64(8), 5, 0)
-    here, there = own.copy(), own.copy()
-    square = draw_rows(rows, here, other, prior, 0.5, address, ONE_THREAD)
-    assert draw_rows(side, there, other, prior, 0.5, address, ONE_THREAD) == square
-    np.testing.assert_array_equal(there, here)
-    assert not np.array_equal(here, own)
+    for noise in row_noises(m, n, rng):
+        here, there = own.copy(), own.copy()
+        sums = draw_rows(rows, here, other, prior, noise, address, ONE_THREAD)
+        sums_there = draw_rows(side, there, other, prior, noise, address, ONE_THREAD)
+        for got, expected in zip(sums_there, sums, strict=True):
+            np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(there, here)
+        assert not np.array_equal(here, own)
 
     effects = rng.standard_normal(m), rng.standard_normal(n)
     sums, squares = effect_sums(rows, *effects, ONE_THREAD)
@@ -89,7 +101,7 @@ def test_a_remote_side_has_the_bits_of_local_entries(bounds, dtype, client):
 
 
 def test_the_digest_of_entries_does_not_depend_on_partitions(client):
-    rows = standardise(small_table(), True, np.dtype(np.float32)).rows
+    rows = standardised(small_table()).rows
     digests = {remote_side(rows, bounds, client).digest() for bounds in ([0, 90], [0, 7, 60, 90])}
     assert len(digests) == 1
     values, indices = rows.values.copy(), rows.indices.copy()
@@ -103,9 +115,11 @@ def test_the_digest_of_entries_does_not_depend_on_partitions(client):
 def test_a_fit_has_the_bits_of_one_machine(n_workers, crew):
     client = crew.with_workers(n_workers)
     table = small_table()
-    for changes in ({}, {"effects": None, "centres": False, "dtype": "float64", "max_rank": 4}):
+    bare = {"effects": None, "centres": False, "dtype": "float64", "max_rank": 4, "noise": "one"}
+    for changes in ({}, bare, {"robust": True}):
         model = fr.GASR(**SPECTRAL | changes)
         assert_same(clone(model).fit(table), model.fit(table, client=client))
+        assert model.noise_ == changes.get("noise", "both")
 
 
 @pytest.mark.parametrize("shape", [(3, 40), (40, 2)])

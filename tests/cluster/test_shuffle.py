@@ -9,7 +9,8 @@ import pytest
 
 import fillrank as fr
 from fillrank.errors import InputError, NotSupportedError, ReadError, UnknownNameError
-from fillrank.table.units import standardise
+from fillrank.samplers.model import Data
+from fillrank.table.units import shared_units, standardise
 
 pytest.importorskip("distributed")
 
@@ -92,7 +93,8 @@ def collect(side, n_others):
 def check_same(shuffled, table, centre=True, dtype="float32", **fields):
     """Check that a shuffled table is that of one machine for the same lines."""
     observations = fr.Observations.from_table(table, **fields)
-    standard = standardise(observations, centre, np.dtype(dtype))
+    units = shared_units(observations, centre, value_range=None)
+    standard = Data(*standardise(observations, units, np.dtype(dtype)))
     for got, expected in (
         (shuffled.observations.row_labels, observations.row_labels),
         (shuffled.observations.column_labels, observations.column_labels),
@@ -100,7 +102,7 @@ def check_same(shuffled, table, centre=True, dtype="float32", **fields):
         assert got.dtype == expected.dtype
         np.testing.assert_array_equal(got, expected)
     assert shuffled.observations.origin == observations.origin
-    assert (shuffled.location, shuffled.scale) == (standard.location, standard.scale)
+    assert (shuffled.location, shuffled.scale) == (units.location[0], units.scale[0])
     assert shuffled.value_range == observations.value_range()
     n_rows, n_columns = (side.pointers.size - 1 for side in (standard.rows, standard.columns))
     for side, n_others, expected in (

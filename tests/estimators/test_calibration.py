@@ -72,7 +72,7 @@ def test_error_is_that_of_the_posterior(fits):
                 for w in model.posterior_.draws
             ]
         )
-        expected = model.posterior_.units.scale**2 * values.var(axis=0).mean()
+        expected = model.posterior_.units.shared_scale**2 * values.var(axis=0).mean()
         error = np.mean((model.predict(rows, columns) - truth[rows, columns]) ** 2)
         assert error == pytest.approx(expected, rel=0.25)
 
@@ -83,7 +83,7 @@ def test_error_is_that_of_the_posterior(fits):
 )
 def test_rank_is_found(shape, rank, missing):
     observations, _ = fr.synthetic(*shape, rank, 0.5, missing, random_state=0)
-    model = quick(n_sweeps=120).fit(observations)
+    model = quick(n_sweeps=200).fit(observations)
     assert model.rank_ == rank
     assert model.rank_probabilities_[rank] > 0.5
     assert sum(model.rank_probabilities_.values()) == pytest.approx(1.0)

@@ -43,14 +43,14 @@ def in_holes(model, X, n=N, random_state=0):
 
 
 def signals(model, X):
-    """What the draws have there, in the units of X (N, cells); and their noise variances (N, 1)."""
+    """What the draws have there, in the units of X (N, cells); and their noise variances (N, cells)."""
     rows, columns = np.nonzero(np.isnan(X))
-    location, scale, _ = model.posterior_.units
+    location, scale = (each[columns] for each in model.posterior_.units[:2])
     values = [
         np.einsum("pk,pk->p", draw.left[rows].astype(float), draw.right[columns])
         for draw in model.posterior_.draws
     ]
-    noise = np.array([[draw.noise_variance] for draw in model.posterior_.draws])
+    noise = np.array([draw.noise.at(rows, columns) for draw in model.posterior_.draws])
     return location + scale * np.array(values), scale**2 * noise
 
 
@@ -107,7 +107,7 @@ def restored(completions, number, i, noise, draw=None):
     """A row of a completion with the noise given."""
     draw = draw or completions._draws[number]
     signal = draw.right @ draw.left[i].astype(float)
-    return completions._units.restore(signal + np.sqrt(draw.noise_variance) * noise)
+    return completions._units.restore(signal + np.sqrt(draw.noise.variance) * noise, slice(None))
 
 
 def noise_of(completions, *address):
@@ -124,7 +124,7 @@ BUGS = {
     ),
     "too little noise": lambda c, number, i: restored(c, number, i, 0.9 * noise_of(c, number, i)),
     "variance for sd": lambda c, number, i: restored(
-        c, number, i, np.sqrt(c._draws[number].noise_variance) * noise_of(c, number, i)
+        c, number, i, np.sqrt(c._draws[number].noise.variance) * noise_of(c, number, i)
     ),
 }
 SEEN_IN_MOMENTS = ("no noise", "noise for all tables", "too little noise", "variance for sd")

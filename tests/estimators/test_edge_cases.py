@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import fillrank as fr
 from fillrank.errors import FillrankError, InputError
@@ -110,7 +111,7 @@ def assert_sound(model, X):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tables(name):
-    model = quick(n_sweeps=40)
+    model = quick(n_sweeps=40, keep_empty=True)
     assert_sound(model, TABLES[name])
     assert not np.isnan(list(model.diagnostics().rhat.values())).any()
 
@@ -182,7 +183,8 @@ def test_scale_and_offset_do_not_matter():
 
 
 def test_variances_are_in_the_units_of_the_data():
-    one, thousand = quick().fit(table()), quick().fit(1000 * table())
+    model = quick(units="table", noise="both")
+    one, thousand = clone(model).fit(table()), model.fit(1000 * table())
     assert thousand.noise_variance_ == pytest.approx(1e6 * one.noise_variance_, rel=1e-3)
     np.testing.assert_allclose(
         thousand.singular_values_[:2], 1e3 * one.singular_values_[:2], rtol=1e-3

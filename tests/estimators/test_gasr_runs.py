@@ -15,7 +15,7 @@ from fillrank.run import loop, recorder
 from fillrank.run.loop import start_run
 from fillrank.samplers import gasr
 from fillrank.samplers.model import Draw
-from helpers.quick_fits import NAN, quick, table
+from helpers.quick_fits import NAN, SHORT, quick, table
 
 X = table(20, 12)
 quiet = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
@@ -47,31 +47,39 @@ def test_a_number_of_sweeps():
 
 
 @quiet
-def test_burn_in_fixes_the_hyperparameters():
-    """But for the noise of a small table, which is sampled from then on."""
-    large, _ = fr.synthetic(60, 50, rank=2, noise=0.2, missing=0.3, random_state=0)
-    for data, sampled_too in ((large, False), (X, True)):
-        history = quick(n_sweeps=40, burn_in=15).fit(data).history_
-        for name in ("a", "b", "noise_variance"):
-            trace = history[name][0]
-            is_sampled = sampled_too and name == "noise_variance"
-            assert len(set(trace[15:])) == (25 if is_sampled else 1)
-            assert 1 < len(set(trace[:15])) < 5
+@pytest.mark.parametrize("burn_in", [0, 15])
+def test_hyperparameters_are_sampled_in_every_sweep(burn_in):
+    """The noise only after the first sweeps, so that it cannot decrease before the factors form."""
+    history = quick(n_sweeps=40, burn_in=burn_in, noise="both", robust=True).fit(X).history_
+    for name in ("a", "b"):
+        assert len(set(history[name][0])) == 40
+    assert len(set(history["noise_variance"][0][:10])) == 1
+    assert len(set(history["noise_variance"][0][10:])) == 30
+    for name in ("row_degrees", "column_degrees", "entry_degrees"):
+        assert len(set(history[name][0][10:])) > 3  # of 48 possible values
+
+
+@quiet
+def test_the_published_sampler_estimates_hyperparameters_every_five_sweeps():
     published = fr.GASR.as_published(n_sweeps=40, random_state=0, progress=False).fit(X)
     assert len(published.posterior_.draws) == 40
-    assert len(set(published.history_["noise_variance"][0][25:])) > 1
+    for name in ("a", "b", "noise_variance"):
+        trace = published.history_[name][0]
+        assert 1 < len(set(trace)) <= 9
+        assert np.flatnonzero(np.diff(trace)).tolist() == list(range(3, 39, 5))
 
 
 def test_auto_stops_by_its_rule():
     model = quick(n_sweeps="auto").fit(X)
-    assert loop.AUTO_BURN_IN + 100 <= model.n_sweeps_ < loop.AUTO_MOST_SWEEPS
+    n = model.observations_.values.size
+    assert loop.auto_burn_in(n) + 100 <= model.n_sweeps_ < loop.auto_most_sweeps(n)
     assert f"less than {100 * loop.ENOUGH:g}%" in model.stop_reason_
     assert model.diagnostics().converged
 
 
 @quiet
 def test_auto_has_a_limit(monkeypatch):
-    monkeypatch.setattr(sampled, "AUTO_MOST_SWEEPS", 60)
+    monkeypatch.setattr(sampled, "auto_most_sweeps", lambda n_entries: 60)
     model = quick(n_sweeps="auto", burn_in=20).fit(X)
     assert model.n_sweeps_ == 60
     assert "limit of 60 sweeps" in model.stop_reason_
@@ -114,13 +122,13 @@ def test_chains_share_neither_start_nor_stream(monkeypatch):
         "start_run",
         lambda chains, *rest: seen.extend(chains) or start_run(chains, *rest),
     )
-    quick(n_chains=3).fit(X)
+    quick(n_chains=3, units="table", noise="both").fit(X)
     assert len({int(chain.context.key) for chain in seen}) == 3
     assert len({chain.state.left.tobytes() for chain in seen}) == 3
 
 
 def test_chains_that_disagree_have_not_converged():
-    model = quick(n_sweeps=200, n_chains=2).fit(X)
+    model = quick(n_sweeps=1000, n_chains=2, noise="one").fit(X)
     assert model.diagnostics().converged
     apart = np.array([0.0, 10.0])[:, None, None]
     traces = model.traces_._replace(probes=model.traces_.probes + apart)
@@ -235,7 +243,8 @@ def test_progress_can_be_turned_off(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr("fillrank.runtime.progress._SECONDS_BETWEEN_LINES", 0.0)
     quick(progress=True).fit(X)
-    lines = capsys.readouterr().err.splitlines()
+    note, *lines = capsys.readouterr().err.splitlines()
+    assert note.startswith("fillrank: Each column has its own unit: the standard deviations")
     assert len(lines) == 20
     assert lines[0].startswith("fillrank: sweep 1 of at most 20, burning in, residual variance 0.")
     assert ", sampling, " in lines[-1]
@@ -283,28 +292,27 @@ def test_blas_threads_are_restored_after_a_fit():
     assert threads() == before
 
 
-def test_columns_in_different_units_give_a_warning():
+@quiet
+def test_columns_in_different_units_give_a_warning_if_a_method_has_one_unit():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 4)) * [1e-3, 1.0, 10.0, 1e4]
-    with pytest.warns(fr.UnitsWarning, match="StandardScaler") as caught:
-        quick().fit(X)
+    with pytest.warns(
+        fr.UnitsWarning, match=r"use fr\.GASR, which gives each column its own"
+    ) as caught:
+        fr.SoftImpute(penalty=1.0, progress=False).fit(X)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error", fr.UnitsWarning)
-        quick().fit(X / X.std(axis=0))
+        fr.SoftImpute(penalty=1.0, progress=False).fit(X / X.std(axis=0))
+        for model in (quick(), fr.BPMF(**SHORT)):
+            assert model.fit(X).units_ == "columns"
 
 
 def test_few_stored_draws_give_a_warning(monkeypatch):
     monkeypatch.setattr(recorder, "MOST_BYTES", 20_000)
     observations, _ = fr.synthetic(40, 30, rank=2, random_state=0)
     with pytest.warns(fr.ConvergenceWarning, match="draws of a table of this size fit in memory"):
-        quick(n_sweeps=200, max_rank=3).fit(observations)
-
-
-def test_a_burn_in_shorter_than_a_window_still_estimates_the_noise():
-    observations, _ = fr.synthetic(60, 50, rank=2, noise=0.2, missing=0.3, random_state=0)
-    model = quick(n_sweeps=150, burn_in=3).fit(observations)
-    assert len(set(model.history_["noise_variance"][0])) == 2
+        quick(n_sweeps=1500, max_rank=3, noise="one").fit(observations)
 
 
 def test_the_published_sampler_has_its_own_start():

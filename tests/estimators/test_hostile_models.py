@@ -28,7 +28,7 @@ CASES = ("GASR", "SoftImpute", "M3F", "IPM3F", "IPM3F gibbs")
 # Changes after which the file is still valid.
 _FOR_THE_NEXT_FIT = (
     "max_rank|max_iterations|tolerance|penalty|levels|progress|random_state|n_sweeps|burn_in|"
-    "n_chains|effects|centres|start|dtype|value_range|sampler"
+    "n_chains|effects|centres|start|dtype|value_range|sampler|units|noise|robust|keep_empty"
 )
 _PLAUSIBLE = r"(all|one) (-1|0|1|huge|1e38)|backwards"
 HARMLESS = re.compile(
@@ -39,8 +39,7 @@ HARMLESS = re.compile(
             r"without parts/settings|parts/settings = \{\}",
             rf"(without )?parts/settings/({_FOR_THE_NEXT_FIT})( = .*)?",
             r"without parts/settings/(n_threads|inference)|parts/settings/n_threads = None",
-            r"parts/posterior_/(draws/0|mean)/noise_variance = 1e\+308",
-            r"parts/posterior_/units/(location = -0\.5|(location|scale) = 1e\+308)",
+            r"parts/posterior_/(draws/0|mean)/noise/(variance|degrees) = 1e\+308",
             r"parts/(penalty|noise_variance|violation)_ = 1e\+308|parts/violation_ = (-0\.5|.*float.*)",
             r"parts/(rank_ = 0|(rank|n_sweeps)_ = 10+|stop_reason_ = '.*')",
             r"parts/((interrupted|reached_limit)_ = True|converged_ = (True|False))",
@@ -53,6 +52,9 @@ HARMLESS = re.compile(
             rf"(posterior_/.*/|sticks_|table/entries/values|traces_/(spectra|probes)).*( {_PLAUSIBLE})",
             rf"(traces_/)?history_?/.* ({_PLAUSIBLE}|(shorter|longer) along 0|as a (row|column))",
             rf"singular_values_ ({_PLAUSIBLE}|longer along 0)",
+            r"(row|column)_noise_ ((all|one) (0|1|huge|1e38)|backwards|as float(32|64))",
+            r"without parts/(row|column)_noise_",
+            r"(without )?parts/(units|noise|notes)_(/\d+)?( = .*| twice)?",
             r"(singular_values_|posterior_/.*|(traces_/)?history_?/.*|traces_/.*) as float(32|64)",
             r"traces_/probe_(rows|columns) (backwards|(all|one) [01])|traces_/spectra longer along [12]",
         )

@@ -15,12 +15,12 @@ def mixture(model, row, column, value):
     """The log density at one cell, draw by draw, in the units of the data."""
     posterior, data = model.posterior_, model.observations_
     i, j = data.row_positions(row)[0], data.column_positions(column)[0]
-    location, scale, _ = posterior.units
+    location, scale = posterior.units.location[j], posterior.units.scale[j]
     terms = [
         norm.logpdf(
             value,
             location + scale * float(draw.left[i].astype(float) @ draw.right[j].astype(float)),
-            scale * np.sqrt(draw.noise_variance),
+            scale * np.sqrt(draw.noise.at(i, j)),
         )
         for draw in posterior.draws
     ]

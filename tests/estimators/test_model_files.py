@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date, datetime
 
 import numpy as np
@@ -18,8 +18,10 @@ from sklearn.exceptions import NotFittedError
 import fillrank as fr
 from fillrank.errors import InputError, NotSupportedError, OutputError, ReadError
 from fillrank.posterior import model_file
+from fillrank.samplers.model import Noise
 from fillrank.storage import array_file, atomic_write
 from fillrank.storage.array_file import read
+from fillrank.table.units import Units
 from helpers.fitted_models import (
     DRAWN,
     MARGIN,
@@ -337,7 +339,11 @@ def test_without_with_data_a_file_has_no_values(name, path):
     assert sum(value.tobytes() in path.read_bytes() for value in values) == values.size
     model.save(path)
     raw = path.read_bytes()
-    standard = model._standard(model.observations_) if name != "SoftImpute" else None
+    standard = (
+        model._standard(model.observations_, model._run_state.model)
+        if name != "SoftImpute"
+        else None
+    )
     for form in (values, values.astype(np.float32), values.astype(np.float16)[:0]):
         assert not any(value.tobytes() in raw for value in form)
     if standard is not None:
@@ -378,8 +384,9 @@ def test_small_tables_give_small_files(path):
     model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
     model.save(path)
     assert len(model.posterior_.draws) == 128
-    # 128 draws of (300 + 200) x (30 + 2) numbers of two bytes, and traces of 200 cells.
-    assert path.stat().st_size < 5_000_000
+    # 128 draws of (300 + 200) x (30 + 2) numbers of two bytes and as many precisions of eight bytes as
+    # rows and columns, and traces of 200 cells.
+    assert path.stat().st_size < 5_500_000
 
 
 # Settings
@@ -493,3 +500,29 @@ def test_a_disk_that_fills_during_the_save(path):
     assert re.match(r"OutputError .*the file is larger than the disk", done.stdout), done
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
+
+
+def test_noise_by_cell_and_units_by_column_are_stored(tmp_path):
+    """Every number of the noise and of the units, and the answers."""
+    model = fit("GASR", cells_of("GASR")).completion_
+    posterior, rng = model.posterior, np.random.default_rng(0)
+    m, n = posterior.shape
+    draws = [
+        draw._replace(noise=Noise(0.1 + t, rng.gamma(2, 0.5, m), rng.gamma(2, 0.5, n), 3.0 + t))
+        for t, draw in enumerate(posterior.draws)
+    ]
+    units = Units(rng.normal(0, 9, n), rng.gamma(2, 1, n), None)
+    uneven = replace(model, posterior=replace(posterior, draws=draws, units=units))
+    uneven.save(tmp_path / "model")
+    loaded = fr.load(tmp_path / "model")
+    for draw, again in zip(draws, loaded.posterior.draws, strict=True):
+        for one, other in zip(draw.noise, again.noise, strict=True):
+            np.testing.assert_array_equal(one, other)
+    for one, other in zip(units, loaded.posterior.units, strict=True):
+        np.testing.assert_array_equal(one, other)
+    rows, columns = model.observations.row_labels[:3], model.observations.column_labels[:3]
+    np.testing.assert_array_equal(
+        uneven.predict_interval(rows, columns), loaded.predict_interval(rows, columns)
+    )
+    np.testing.assert_array_equal(model.row_noise_, loaded.row_noise_)
+    np.testing.assert_array_equal(model.column_noise_, loaded.column_noise_)

@@ -14,7 +14,7 @@ import fillrank.completion as module
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.posterior import low_rank
 from fillrank.posterior.recommend import LeftOut, Top, seen
-from helpers.fitted_models import DRAWN, METHODS, cells_of, fitted, ratings
+from helpers.fitted_models import DRAWN, METHODS, ONE_UNIT, cells_of, fitted, ratings
 from helpers.quick_fits import NAN, quick, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
@@ -36,7 +36,7 @@ def table_with_holes():
 
 @pytest.fixture(scope="module")
 def model(X):
-    return quick(n_sweeps=60).fit(pd.DataFrame(X, index=ROWS, columns=FILMS))
+    return quick(n_sweeps=60, **ONE_UNIT).fit(pd.DataFrame(X, index=ROWS, columns=FILMS))
 
 
 def listed(answer, row):
@@ -257,7 +257,7 @@ def test_methods_without_draws(name, by):
 def test_long_tables_keep_their_column_names():
     for kind in (pd.DataFrame, pl.DataFrame):
         frame = kind({"user": list("uuvw"), "item": list("xyxy"), "rating": [1.0, 2.0, 3.0, 5.0]})
-        answer = quick().fit(frame).recommend()
+        answer = quick(**ONE_UNIT).fit(frame).recommend()
         assert type(answer) is kind
         assert list(answer.columns) == ["user", "item", "rating"]
         assert list(answer["user"]) == ["v", "w"]
@@ -266,14 +266,14 @@ def test_long_tables_keep_their_column_names():
 
 def test_wide_tables_of_polars(X):
     frame = pl.DataFrame({"who": ROWS} | dict(zip(FILMS, X.T, strict=True))).fill_nan(None)
-    answer = quick().fit(frame).recommend("r5", n=3)
+    answer = quick(**ONE_UNIT).fit(frame).recommend("r5", n=3)
     assert isinstance(answer, pl.DataFrame)
     assert answer.columns == ["row", "column", "value"]
     assert set(answer["column"]) <= set(FILMS[1:])
 
 
 def test_names_of_an_array_are_numbers(X):
-    answer = quick().fit(X).recommend(5, n=3)
+    answer = quick(**ONE_UNIT).fit(X).recommend(5, n=3)
     assert answer["row"].tolist() == [5, 5, 5]
     assert set(answer["column"]) <= set(range(1, 10))
 
@@ -284,8 +284,8 @@ def test_names_of_an_array_are_numbers(X):
 def test_clipping_to_the_rating_scale_causes_no_ties():
     """Values end at 5 stars, but the order is that of what they would have been."""
     X = ratings(40, 12)
-    model = quick().fit(X)
-    free = quick(value_range=None).fit(X)
+    model = quick(**ONE_UNIT).fit(X)
+    free = quick(value_range=None, **ONE_UNIT).fit(X)
     for by in ("mean", "cautious", "curious"):
         ask = {"n": 12, "by": by, "random_state": 0}
         got, expected = model.recommend(**ask), free.recommend(**ask)

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 import fillrank as fr
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.estimators import sampled
-from fillrank.run import chains, loop, recorder
+from fillrank.run import loop, recorder
 from fillrank.samplers import bpmf, gasr
 from helpers.fitted_models import METHODS, fit, fitted, new_rows
 from helpers.quick_fits import table
@@ -51,7 +51,8 @@ def assert_same(one, other):
         (*other.posterior_.draws, other.posterior_.mean),
         strict=True,
     ):
-        for part, same in zip(draw, twin, strict=True):
+        parts = (*draw[:2], *draw.noise), (*twin[:2], *twin.noise)
+        for part, same in zip(*parts, strict=True):
             np.testing.assert_array_equal(part, same)
     for part, same in zip(one.traces_[1:], other.traces_[1:], strict=True):
         np.testing.assert_array_equal(part, same)
@@ -165,13 +166,6 @@ def test_planted_bugs_in_counting_sweeps_are_detected(monkeypatch):
     plant(monkeypatch, loop, "execute", "n_adapt, run.n_sweeps)", "n_adapt, 0)", into=[sampled])
     with pytest.raises(AssertionError):
         test_run_longer_equals_a_longer_run(fr.GASR, 1)
-
-
-def test_planted_bugs_in_the_end_of_the_burn_in_are_detected(monkeypatch):
-    plant(monkeypatch, chains, "run", "number <= n_adapt", "number <= n_adapt + n_done")
-    monkeypatch.setattr(loop, "sweeps", chains.run)
-    with pytest.raises(AssertionError):
-        test_run_longer_after_ctrl_c(fr.GASR, gasr, 5, monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import pytest
 import fillrank as fr
 from fillrank.errors import InputError
 from fillrank.table.entries import compress
-from fillrank.table.units import location_and_scale, standardise
+from fillrank.table.units import location_and_scale, shared_units, standardise
+from helpers.standard_units import standardised
 
 
 @pytest.mark.parametrize("scale", [1e-151, 1e-150, 1e-30, 1.0, 1e150])
@@ -45,22 +46,22 @@ def test_values_without_representable_variance_are_rejected(scale):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_entries_from_both_sides(dtype):
     X = np.array([[1.0, np.nan, 4.0], [np.nan, 2.0, 5.0]])
-    standard = standardise(fr.Observations.from_matrix(X), True, np.dtype(dtype))
+    rows, columns = standardised(fr.Observations.from_matrix(X), dtype)
     expected = (np.array([1.0, 4.0, 2.0, 5.0]) - 3.0) / np.std([1.0, 4.0, 2.0, 5.0])
-    np.testing.assert_allclose(standard.rows.values, expected, rtol=1e-6)
-    np.testing.assert_allclose(standard.columns.values, expected[[0, 2, 1, 3]], rtol=1e-6)
-    assert standard.rows.values.dtype == standard.columns.values.dtype == dtype
-    assert standard.rows.pointers.tolist() == [0, 2, 4]
-    assert standard.columns.pointers.tolist() == [0, 1, 2, 4]
+    np.testing.assert_allclose(rows.values, expected, rtol=1e-6)
+    np.testing.assert_allclose(columns.values, expected[[0, 2, 1, 3]], rtol=1e-6)
+    assert rows.values.dtype == columns.values.dtype == dtype
+    assert rows.pointers.tolist() == [0, 2, 4]
+    assert columns.pointers.tolist() == [0, 1, 2, 4]
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (3, 1), (1, 1)])
 def test_a_single_row_or_column_gets_an_empty_second_one(shape):
-    standard = standardise(fr.Observations.from_matrix(np.ones(shape)), True, np.dtype("float32"))
+    rows, columns = standardised(fr.Observations.from_matrix(np.ones(shape)))
     m, n = shape
-    assert standard.rows.pointers.size - 1 == max(m, 2)
-    assert standard.columns.pointers.size - 1 == max(n, 2)
-    assert standard.rows.pointers[-1] == standard.columns.pointers[-1] == m * n
+    assert rows.pointers.size - 1 == max(m, 2)
+    assert columns.pointers.size - 1 == max(n, 2)
+    assert rows.pointers[-1] == columns.pointers[-1] == m * n
 
 
 def at_once(values, centre):
@@ -88,14 +89,16 @@ def test_the_same_bits_from_values_of_either_width(dtype, unit, centre):
     X[np.random.default_rng(1).random(X.shape) < 0.6] = np.nan
     observations = fr.Observations.from_matrix(X)
     assert (observations.stored_values.dtype == np.float32) == (unit == 1.0)
-    standard = standardise(observations, centre, np.dtype(dtype))
+    units = shared_units(observations, centre, None)
+    rows, columns = standardise(observations, units, np.dtype(dtype))
     location, scale = location_and_scale(X[~np.isnan(X)], centre)
-    assert (standard.location, standard.scale) == (location, scale)
+    assert set(units.location) == {location}
+    assert set(units.scale) == {scale}
     values = ((X - location) / scale).astype(dtype)
     i, j = np.nonzero(~np.isnan(X))
     for got, expected in (
-        (standard.rows, compress(40, i, j, values[i, j])),
-        (standard.columns, compress(30, j, i, values[i, j])),
+        (rows, compress(40, i, j, values[i, j])),
+        (columns, compress(30, j, i, values[i, j])),
     ):
         for part, expected_part in zip(got, expected, strict=True):
             np.testing.assert_array_equal(part, expected_part)

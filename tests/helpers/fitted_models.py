@@ -10,12 +10,14 @@ from helpers.quick_fits import NAN, table
 
 SETTINGS = {"n_threads": 1, "random_state": 0, "progress": False}
 SAMPLED = {"n_sweeps": 30, "n_chains": 1, "max_rank": 3} | SETTINGS
+# As long tables have it; wide ones have units by column, or a trial that takes time.
+ONE_UNIT = {"units": "table", "noise": "both"}
 MARGIN = {"penalty": 1.0, "max_rank": 3, "max_iterations": 20} | SETTINGS
 METHODS = {
-    "GASR": lambda: fr.GASR(**SAMPLED | {"n_chains": 2}),
+    "GASR": lambda: fr.GASR(**SAMPLED | ONE_UNIT | {"n_chains": 2}),
     "GASR as published": lambda: fr.GASR.as_published(**SAMPLED),
-    "GASR float64": lambda: fr.GASR(dtype="float64", **SAMPLED),
-    "BPMF": lambda: fr.BPMF(**SAMPLED),
+    "GASR float64": lambda: fr.GASR(dtype="float64", **SAMPLED, **ONE_UNIT),
+    "BPMF": lambda: fr.BPMF(**SAMPLED, **ONE_UNIT),
     "SoftImpute": lambda: fr.SoftImpute(max_rank=3, **SETTINGS),
     "SoftImputeALS": lambda: fr.SoftImputeALS(penalty=1.0, max_rank=3, **SETTINGS),
     "HASI": lambda: fr.HASI(penalty=1.0, beta=1.0, max_rank=3, **SETTINGS),

@@ -14,9 +14,9 @@ import pandas as pd
 import fillrank as fr
 
 FOLDER = Path(__file__).parents[1] / "estimators" / "models"
-LAYOUT = 1
+LAYOUT = 2
 COMMON = {"n_threads": 1, "random_state": 0, "progress": False}
-SAMPLED = {"max_rank": 2, "n_sweeps": 30} | COMMON
+SAMPLED = {"max_rank": 2, "n_sweeps": 30, "n_chains": 1} | COMMON
 MARGIN = {"penalty": 1.0, "max_rank": 2, "max_iterations": 10} | COMMON
 MODELS = {
     "gasr": fr.GASR(**SAMPLED),

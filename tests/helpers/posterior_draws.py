@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fillrank.samplers.model import Draw
+from fillrank.samplers.model import Draw, Noise
 
 
 def some_draws(m, n, k=3, n_draws=20, spread=0.1, seed=0, dtype="float64"):
@@ -13,7 +13,7 @@ def some_draws(m, n, k=3, n_draws=20, spread=0.1, seed=0, dtype="float64"):
         Draw(
             (left + spread * rng.standard_normal((m, k))).astype(dtype),
             (right + spread * rng.standard_normal((n, k))).astype(dtype),
-            float(noise),
+            Noise.equal(float(noise), (m, n)),
         )
         for noise in rng.uniform(0.5, 1.5, n_draws)
     ]

@@ -10,9 +10,9 @@ from fillrank.run.chains import Chain, Sampler
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import gasr
 from fillrank.samplers.gasr import Context, Options, init
-from fillrank.samplers.model import Data, Effect, Start
+from fillrank.samplers.model import Effect, Start
 from fillrank.samplers.monte_carlo_em import adapt
-from fillrank.table.units import standardise
+from helpers.standard_units import standardised
 
 OPTIONS = Options(row_effects=True, column_effects=True, centres=True)
 
@@ -26,8 +26,7 @@ def sampler_of(sweep=gasr.sweep, options=OPTIONS):
 def small_data(n_rows=12, n_columns=9, seed=0):
     """A rank-1 table with missing cells, in standard units."""
     observations, _ = fr.synthetic(n_rows, n_columns, 1, 0.3, 0.3, random_state=seed)
-    standard = standardise(observations, True, np.dtype("float32"))
-    return Data(standard.rows, standard.columns)
+    return standardised(observations)
 
 
 def small_chains(data, n_chains=1, seed=0, rank=2):
@@ -35,7 +34,7 @@ def small_chains(data, n_chains=1, seed=0, rank=2):
     m, n = data.shape
     law = Effect(0.0, 0.1)
     nothing = np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0))
-    start = Start(np.zeros(m), np.zeros(n), law, law, *nothing, 0.5, rank)
+    start = Start(np.zeros(m), np.zeros(n), law, law, *nothing, 0.5, np.ones(n), rank)
     return [
         Chain(
             init(start, np.dtype("float32"), np.random.default_rng([seed, c])),

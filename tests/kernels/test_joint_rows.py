@@ -5,9 +5,11 @@ import pytest
 from scipy import stats
 
 import fillrank.kernels.joint_rows as module
-from fillrank.draws.streams import ROWS, Address, chain_key
+from fillrank.draws.streams import ROW_ENTRIES, ROWS, Address, chain_key
+from fillrank.kernels.gaussian_rows import RowNoise
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
 from fillrank.runtime.threads import Workers
+from fillrank.samplers import model
 from reference.joint_rows_twin import joint_rows_twin, row_posterior
 from reference.p_values import ALARM, ks_uniform, limit_of
 from reference.planted import plant, set_constants
@@ -263,3 +265,44 @@ def test_coarse_sums_differ_from_the_reference(monkeypatch):
     """Without the second, finer pass."""
     set_constants(monkeypatch, module, {"_COARSE": 1e-12}, ())
     assert not Problem(np.float32, 11, "weak").errors(joint_rows.py_func) < 1e-2
+
+
+# As a sampler calls it, with noise by row and column and weights of entries.
+
+
+def _difference_with_unequal_noise():
+    """The largest difference of coefficients and squares from the twin."""
+    problem, rng = Problem(np.float64, 6), np.random.default_rng(8)
+    m, n = problem.mask.shape
+    variances, roots = rng.uniform(0.1, 2.0, m), np.sqrt(rng.gamma(2.0, 0.5, n))
+    noise = RowNoise(variances, roots, np.inf, ROW_ENTRIES)
+    entries = problem.entries._replace(weights=problem.weights)
+    own = problem.own.copy()
+    sums = model.draw_rows(entries, own, problem.other, problem.prior, noise, ADDRESS, Workers(1))
+    weights = problem.full_weights * roots**2 / variances[:, np.newaxis]
+    expected, squares = joint_rows_twin(
+        problem.X, problem.mask, weights, problem.other, problem.prior, ADDRESS
+    )
+    return max(
+        np.abs(own - expected).max(),
+        np.abs(sums.squares - variances * squares).max() / len(squares),
+    )
+
+
+def test_unequal_noise_agrees_with_the_twin():
+    assert _difference_with_unequal_noise() < 1e-10
+
+
+CALL_BUGS = {
+    "precisions of columns forgotten": ("noise.roots[entries.indices] ** 2", "1.0"),
+    "roots as precisions": ("noise.roots[entries.indices] ** 2", "noise.roots[entries.indices]"),
+    "weights of entries forgotten": ("weights *= entries.weights", "pass"),
+    "variance for precision": ("1.0 / noise.variances", "noise.variances"),
+    "squares in units of the noise": ("return noise.variances * squares", "return squares"),
+}
+
+
+@pytest.mark.parametrize("name", CALL_BUGS)
+def test_a_planted_bug_in_unequal_noise_is_caught(monkeypatch, name):
+    plant(monkeypatch, model, "_draw_jointly", *CALL_BUGS[name])
+    assert _difference_with_unequal_noise() > 1e-3

@@ -10,7 +10,7 @@ from fillrank.runtime.threads import Workers
 from fillrank.samplers.gasr import signal_factors
 from reference.p_values import ALARM, ks_uniform
 from reference.row_twins import ball_rows_twin, published_scales_twin
-from reference.small_tables import random_state, table_and_values
+from reference.small_tables import random_state, table_and_values, variance_of
 
 KEY = chain_key(6, 0)
 TOLERANCE = {np.float64: 1e-10, np.float32: 2e-4}
@@ -27,7 +27,7 @@ def _problem(dtype, noise_variance, seed=0, shape=(8, 7), r=3):
 
 def _ball_rows(entries, state, where):
     own, squares = state.left.copy(), np.empty(state.left.shape[0])
-    ball_rows(entries, own, state.right, state.d, state.noise_variance, where, squares)
+    ball_rows(entries, own, state.right, state.d, variance_of(state), where, squares)
     return own, squares
 
 

@@ -13,15 +13,15 @@ import pytest
 import fillrank as fr
 import fillrank.posterior.fold_in as module
 from fillrank.posterior.fold_in import empirical_law, fold_in_rows
-from fillrank.posterior.low_rank import LowRankPosterior, Units
+from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.posterior.mean import mean_draw
 from fillrank.runtime.threads import Workers
-from fillrank.samplers.model import Draw
+from fillrank.samplers.model import Draw, Noise
 from fillrank.table.entries import Entries
+from fillrank.table.units import Units
 from reference.p_values import limit_of
 from reference.planted import plant
 
-UNITS = Units(0.0, 1.0, None)
 # Columns and values of three new rows, one of them without entries.
 ROWS = [([0, 4, 7], [1.0, -2.0, 0.5]), ([], []), ([1, 2], [3.0, 0.1])]
 
@@ -32,10 +32,15 @@ def draw(m=30, n=8, r=3, seed=0, noise=0.2):
     scores = rng.normal(0.5, 1, (m, r)) @ (np.eye(r) + 0.5 * np.tri(r, k=-1))
     left = np.column_stack([scores, rng.normal(0, 0.7, m), np.ones(m)])
     right = np.column_stack([rng.normal(0, 1, (n, r)), np.ones(n), rng.normal(0, 0.7, n)])
-    return Draw(left, right, noise)
+    return draw_of(left, right, noise)
 
 
-def posterior_of(draws, units=UNITS):
+def draw_of(left, right, variance):
+    return Draw(left, right, Noise.equal(variance, (len(left), len(right))))
+
+
+def posterior_of(draws, units=None):
+    units = units or Units.equal(0.0, 1.0, len(draws[0].right), None)
     return LowRankPosterior(draws, units, mean_draw(draws))
 
 
@@ -77,7 +82,7 @@ def row_law(kept, columns, values):
     covariance *= np.where(np.eye(k), 1.0, m / (m + k)) * (m + 1) / (m - 3)
     F = kept.right[np.array(columns, dtype=int)]
     cross = covariance @ F.T
-    total = F @ cross + kept.noise_variance * np.eye(len(columns))
+    total = F @ cross + np.diag(kept.noise.at(np.zeros(len(columns), int), columns))
     gain = np.linalg.solve(total, cross.T).T
     return mean + gain @ (np.array(values) - F @ mean), covariance - gain @ cross.T
 
@@ -158,7 +163,7 @@ def in_one_space(m=50, n=40):
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((m, 3)), rng.standard_normal((n, 3))
     turns = rng.standard_normal((2, 5, 3, 3))
-    return [Draw(A @ turns[0, t], B @ turns[1, t], 0.1 + 0.1 * t) for t in range(5)]
+    return [draw_of(A @ turns[0, t], B @ turns[1, t], 0.1 + 0.1 * t) for t in range(5)]
 
 
 def test_the_mean_is_in_the_column_space_of_the_fit(monkeypatch):
@@ -171,7 +176,7 @@ def test_the_mean_is_in_the_column_space_of_the_fit(monkeypatch):
 
 def test_float32_is_as_good_as_float64():
     draws = two_kinds(4)
-    coarse = [Draw(w.left.astype("f4"), w.right.astype("f4"), w.noise_variance) for w in draws]
+    coarse = [Draw(w.left.astype("f4"), w.right.astype("f4"), w.noise) for w in draws]
     new, fine = folded(posterior_of(coarse)), folded(posterior_of(draws))
     np.testing.assert_allclose(signal(new.mean), signal(fine.mean), atol=2e-5)
     for w, f in zip(new.draws, fine.draws, strict=True):
@@ -184,12 +189,14 @@ def test_a_method_without_draws_gives_the_conditional_mean():
     new = folded(posterior_of([kept]))
     assert new.draws == [new.mean]
     np.testing.assert_allclose(signal(new.mean), expected_signal([kept]))
-    assert new.mean.noise_variance == kept.noise_variance
+    assert new.mean.noise.variance == kept.noise.variance
 
 
 def test_units_are_those_of_the_fit():
-    units = Units(10.0, 2.0, (0.0, 20.0))
-    assert folded(posterior_of(two_kinds(2), units)).units == units
+    units = Units.equal(10.0, 2.0, 8, (0.0, 20.0))
+    with Workers(1) as workers:
+        new = posterior_of(two_kinds(2), units).fold_in(entries_of(ROWS), "rows", workers)
+    assert new.units is units
 
 
 def test_the_seed_matters_to_draws_alone():
@@ -229,18 +236,18 @@ def test_other_rows_do_not_matter():
 
 
 def test_transposed_twice_is_the_same():
-    posterior = posterior_of(two_kinds(3))
-    twice = posterior.transpose().transpose()
-    assert twice.units == posterior.units
-    for w, v in zip([*twice.draws, twice.mean], [*posterior.draws, posterior.mean], strict=True):
-        assert all(one is other for one, other in zip(w, v, strict=True))
+    for w in two_kinds(2):
+        twice = w.transpose().transpose()
+        assert all(one is other for one, other in zip(w[:2], twice[:2], strict=True))
+        assert all(one is other for one, other in zip(w.noise, twice.noise, strict=True))
 
 
 def test_new_columns_are_new_rows_of_the_transpose():
     draws = in_one_space()
-    new = folded(posterior_of(draws).transpose()).transpose()
+    with Workers(1) as workers:
+        new = posterior_of(draws).fold_in(entries_of(ROWS), "columns", workers)
     assert new.shape == (50, 3)
-    expected = expected_signal([Draw(w.right, w.left, w.noise_variance) for w in draws])
+    expected = expected_signal([w.transpose() for w in draws])
     np.testing.assert_allclose(signal(new.mean).T, expected, atol=1e-12)
     assert all(w.left is v.left for w, v in zip(new.draws, draws, strict=True))
 
@@ -252,7 +259,7 @@ def test_rotated_factors_give_the_same_predictions():
     """
     kept = draw(m=100_000)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))[0]
-    turned = Draw(kept.left @ turn, kept.right @ turn, kept.noise_variance)
+    turned = Draw(kept.left @ turn, kept.right @ turn, kept.noise)
     predictions = (signal(folded(posterior_of([w])).mean) for w in (kept, turned))
     np.testing.assert_allclose(*predictions, atol=1e-3)
 
@@ -262,7 +269,7 @@ def test_rotated_factors_give_the_same_predictions():
 def test_extreme_noise(noise, dtype):
     """A solver can fit without any residual."""
     kept = draw(noise=noise)
-    kept = Draw(kept.left.astype(dtype), kept.right.astype(dtype), noise)
+    kept = Draw(kept.left.astype(dtype), kept.right.astype(dtype), kept.noise)
     for w in folded(posterior_of([kept, kept])).draws:
         assert np.isfinite(w.left).all()
 
@@ -292,13 +299,13 @@ def test_columns_that_agree_in_a_million_rows():
 
 
 _DRAWN_TOO_EARLY = (
-    "_add_product(turn, c, means[i])\n        _add_product(L, noise, c)",
-    "_add_product(L, noise, c)\n        _add_product(turn, c, means[i])",
+    "_add_product(turn, c, new.means[i])\n        _add_product(L, noise, c)",
+    "_add_product(L, noise, c)\n            _add_product(turn, c, new.means[i])",
 )
 BUGS = {
-    "noise forgotten": ("_regression", "math.sqrt(max(draw.noise_variance, SMALLEST_NOISE))", "1.0"),
+    "noise forgotten": ("_regression", "math.sqrt(max(noise.variance, SMALLEST_NOISE))", "1.0"),
     "noise not under the root": (
-        "_regression", "math.sqrt(max(draw.noise_variance, SMALLEST_NOISE))", "draw.noise_variance"
+        "_regression", "math.sqrt(max(noise.variance, SMALLEST_NOISE))", "noise.variance"
     ),
     "another draw's noise": (
         "fold_in_rows", "_regression(draw, basis)",
@@ -310,7 +317,11 @@ BUGS = {
     ),
     "mean not taken off": ("_gather", "- regression.offsets[j]", "- 0.0"),
     "mean not added back": ("_regress_rows", "c[a] = mean[a]", "c[a] = 0.0"),
-    "L transposed": ("_regress_rows", "_add_product(L, w, c)", "_add_product(L.T, w, c)"),
+    "L transposed": (
+        "_regress_rows",
+        "    _add_product(L, w, c)\n        if",
+        "    _add_product(L.T, w, c)\n        if",
+    ),
     "L transposed in the noise": (
         "_regress_rows", "_add_product(L, noise, c)", "_add_product(L.T, noise, c)"
     ),
@@ -365,6 +376,105 @@ def test_planted_bugs_change_the_draws(bug, uncompiled):
     assert not score_of_draws() < 1.0
 
 
+# Noise that differs by row and column
+
+
+def uneven(kept, degrees=math.inf, seed=5):
+    rng = np.random.default_rng(seed)
+    rows, columns = (rng.gamma(2, 0.5, side.shape[0]) for side in kept[:2])
+    return kept._replace(noise=Noise(kept.noise.variance, rows, columns, degrees))
+
+
+def reference_row(kept, columns, values):
+    """(probabilities of the precisions, expected coefficients) of a row, by dense Gaussians."""
+    grid = np.quantile(kept.noise.rows, (np.arange(8) + 0.5) / 8)
+    columns, values = np.array(columns, dtype=int), np.array(values)
+    mean, L = empirical_law(kept.left)
+    F = kept.right[columns]
+    logs, expected = [], []
+    for a in grid:
+        noise = np.diag(kept.noise.variance / (a * kept.noise.columns[columns]))
+        total, rest = F @ L @ L.T @ F.T + noise, values - F @ mean
+        solved = np.linalg.solve(total, rest)
+        logs.append(-0.5 * np.linalg.slogdet(total)[1] - 0.5 * rest @ solved)
+        expected.append(mean + L @ L.T @ F.T @ solved)
+    probabilities = np.exp(np.array(logs) - max(logs))
+    probabilities /= probabilities.sum()
+    return probabilities, probabilities @ expected, grid
+
+
+def test_expected_rows_with_uneven_noise():
+    draws = [uneven(kept, seed=t) for t, kept in enumerate(two_kinds(2))]
+    new = folded(posterior_of(draws))
+    for i, row in enumerate(ROWS):
+        expected = np.mean([w.right @ reference_row(w, *row)[1] for w in draws], axis=0)
+        np.testing.assert_allclose(signal(new.mean)[i], expected, atol=1e-10)
+
+
+def test_precisions_of_new_rows_have_their_posterior_probabilities():
+    """Over 4,000 draws; |z| of each share has the limit of 24 at the false-alarm rate."""
+    kept = uneven(draw(m=9, seed=1))
+    new = folded(posterior_of([kept] * 4000)).draws
+    for i, row in enumerate(ROWS):
+        probabilities, _, grid = reference_row(kept, *row)
+        chosen = np.array([np.argmin(np.abs(grid - w.noise.rows[i])) for w in new])
+        shares = np.bincount(chosen, minlength=8) / len(new)
+        error = np.sqrt(probabilities * (1 - probabilities) / len(new))
+        assert (np.abs(shares - probabilities) < limit_of(24) * error + 1e-12).all()
+    np.testing.assert_allclose(reference_row(kept, *ROWS[1])[0], 1 / 8)  # no entries: the prior
+
+
+def test_noise_of_columns_is_that_of_the_fit():
+    kept = uneven(draw(), degrees=4.0)
+    for w in folded(posterior_of([kept, kept])).draws:
+        assert w.noise.columns is kept.noise.columns
+        assert w.noise.degrees == 4.0
+        assert w.noise.rows.shape == (3,)
+
+
+def slow_student_row(kept, columns, values, n_sweeps=6000):
+    """The expected coefficients of a row with t noise and a = 1, by a long Gibbs sampler in numpy."""
+    rng = np.random.default_rng(0)
+    mean, L = empirical_law(kept.left)
+    F, nu, s2 = kept.right[columns], kept.noise.degrees, kept.noise.variance
+    weights, total = np.ones(len(columns)), 0.0
+    for _ in range(n_sweeps):
+        G = F @ L
+        P = np.eye(L.shape[1]) + (G.T * weights / s2) @ G
+        h = (G.T * weights / s2) @ (values - F @ mean)
+        centre = np.linalg.solve(P, h)
+        w = centre + np.linalg.solve(np.linalg.cholesky(P).T, rng.standard_normal(len(h)))
+        total = total + mean + L @ centre
+        residual = values - F @ (mean + L @ w)
+        weights = rng.gamma(0.5 * (nu + 1), 2.0 / (nu + residual**2 / s2))
+    return total / n_sweeps
+
+
+def test_an_outlier_counts_less_with_student_t_noise():
+    """The expected row is nearer to that of a long Gibbs sampler than the Gaussian one is."""
+    kept = draw(n=40, noise=0.05)
+    t_noise = kept._replace(noise=kept.noise._replace(degrees=3.0))
+    columns = np.arange(12)
+    values = kept.right[columns] @ kept.left[0]
+    values[5] += 8.0
+    rows = entries_of([(columns, values)])
+    gaussian, student = (
+        signal(folded(posterior_of([w] * 200), rows).mean)[0] for w in (kept, t_noise)
+    )
+    expected = kept.right @ slow_student_row(t_noise, columns, values)
+    assert np.abs(student - expected).max() < 0.25 * np.abs(gaussian - expected).max()
+
+
+def test_threads_do_not_matter_to_uneven_student_t_noise():
+    draws = [uneven(draw(n=60, seed=s), degrees=4.0) for s in range(3)]
+    entries = many_entries(300, 60, 40)
+    one, two = (folded(posterior_of(draws), entries, n_threads) for n_threads in (1, 2))
+    np.testing.assert_array_equal(one.mean.left, two.mean.left)
+    for w, v in zip(one.draws, two.draws, strict=True):
+        np.testing.assert_array_equal(w.left, v.left)
+        np.testing.assert_array_equal(w.noise.rows, v.noise.rows)
+
+
 def covered(posterior, entries, truth, seed=0):
     """Whether the 90% intervals of new rows hold the signal, for all cells of the rows."""
     rows, columns = np.indices(truth.shape).reshape(2, -1)
@@ -386,7 +496,7 @@ def score_of_next_rows(n_tables=400):
     for table in range(n_tables):
         A, B = 1.0 + rng.standard_normal((7, 2)) @ root.T, rng.standard_normal((10, 2))
         entries = entries_of([([0, 1], B[:2] @ A[6] + 0.3 * rng.standard_normal(2))])
-        posterior = posterior_of([Draw(A[:6], B, 0.09)] * 99)
+        posterior = posterior_of([draw_of(A[:6], B, 0.09)] * 99)
         shares[table] = covered(posterior, entries, A[6:] @ B.T, table).mean()
     z = (shares.mean() - 0.9) / (shares.std() / math.sqrt(n_tables))
     return abs(z) / limit_of(1)
@@ -411,7 +521,8 @@ def fits():
         X[observations.row_index, observations.column_index] = observations.values
         model = fr.GASR(n_sweeps=250, random_state=seed, n_threads=1, progress=False).fit(X[:60])
         location, scale, _ = model.posterior_.units
-        posterior = dataclasses.replace(model.posterior_, units=UNITS)
+        units = Units.equal(0.0, 1.0, 30, None)
+        posterior = dataclasses.replace(model.posterior_, units=units)
         made.append((posterior, *((Y[60:] - location) / scale for Y in (X, truth))))
     return made
 
@@ -443,3 +554,14 @@ def test_coverage_of_intervals_of_new_rows(fits, n_given):
 def test_means_in_place_of_draws_are_detected(fits, uncompiled):
     _plant(uncompiled, "draws are means")
     assert coverage_of_fits(fits, 3) < 0.9 - 2 * GIVEN[3]
+
+
+def test_a_weight_of_four_is_a_quarter_of_the_noise_variance():
+    entries = entries_of(ROWS)
+    weighted = entries._replace(weights=np.full(entries.n_entries, 4.0))
+    draws, precise = [draw(seed=s) for s in range(3)], [draw(seed=s, noise=0.05) for s in range(3)]
+    by_weight = fold_in_rows(draws, mean_draw(draws), weighted, Workers(1))
+    by_variance = fold_in_rows(precise, mean_draw(precise), entries, Workers(1))
+    np.testing.assert_allclose(signal(by_weight[1]), signal(by_variance[1]), rtol=1e-9)
+    for ours, theirs in zip(by_weight[0], by_variance[0], strict=True):
+        np.testing.assert_allclose(signal(ours), signal(theirs), rtol=1e-9)

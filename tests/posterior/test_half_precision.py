@@ -17,7 +17,7 @@ def test_draws_of_a_noisy_posterior_are_rounded():
     assert all(in_half(draw.left) and in_half(draw.right) for draw in rounded)
     assert all(draw.left.dtype == draw.right.dtype == np.float32 for draw in rounded)
     assert 0 < np.abs(moved - values).max() < 0.05 * values.std(axis=0).mean()
-    assert [d.noise_variance for d in rounded] == [d.noise_variance for d in draws]
+    assert [d.noise.variance for d in rounded] == [d.noise.variance for d in draws]
 
 
 def test_a_posterior_narrower_than_the_rounding_is_not_rounded():

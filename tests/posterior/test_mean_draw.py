@@ -19,7 +19,7 @@ def test_exact_if_a_side_is_small(m, n, k):
     mean = mean_draw(draws)
     assert mean.left.shape[1] == min(m, n)
     np.testing.assert_allclose(mean.left @ mean.right.T, dense_mean(draws), atol=1e-12)
-    assert mean.noise_variance == pytest.approx(np.mean([draw.noise_variance for draw in draws]))
+    assert mean.noise.variance == pytest.approx(np.mean([draw.noise.variance for draw in draws]))
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(160, 150, 3), (150, 160, 3), (300, 250, 40)])

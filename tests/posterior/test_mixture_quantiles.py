@@ -1,18 +1,21 @@
-"""The quantile of a mixture of Gaussians against a root finder, where it is easy and where it is not."""
+"""The quantile of a mixture of normal or t distributions against a root finder."""
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
+from scipy.stats import t as student_t
 
-from fillrank.kernels.predictions import mixture_quantiles
+from fillrank.kernels.predictions import mixture_quantiles, student
 
 
-def quantile(values, sds, probability, start):
+def quantile(values, sds, probability, start, degrees=np.inf):
     values = np.asarray(values, dtype=float).reshape(-1, 1)
-    sds = np.broadcast_to(np.asarray(sds, dtype=float), len(values)).copy()
+    sds = np.broadcast_to(np.asarray(sds, dtype=float), len(values)).reshape(-1, 1)
+    degrees = np.broadcast_to(np.asarray(degrees, dtype=float), len(values))
     out = np.empty(1)
-    mixture_quantiles(values, sds, probability, np.array([float(start)]), out)
+    start = np.array([float(start)])
+    mixture_quantiles(values, sds.copy(), student(degrees), probability, start, out)
     return out[0]
 
 
@@ -68,3 +71,37 @@ def test_one_wide_component_among_narrow_ones():
         # Steps end at 1e-7 of the widest component.
         assert np.mean(norm.cdf(got, values, sds)) == pytest.approx(probability, abs=0.05)
         assert got == pytest.approx(exact(values, sds, probability), abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("probability", [1e-4, 0.05, 0.5, 0.975])
+def test_random_mixtures_of_t_distributions(seed, probability):
+    """Some of them normal."""
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(30) * 10.0 ** rng.uniform(-1, 1)
+    sds = 10.0 ** rng.uniform(-1, 1, 30)
+    degrees = np.where(rng.random(30) < 0.3, np.inf, 10.0 ** rng.uniform(0, 4, 30))
+    got = quantile(values, sds, probability, rng.standard_normal() * 10, degrees)
+    found = np.mean(student_t.cdf((got - values) / sds, degrees))
+    assert found == pytest.approx(probability, abs=1e-6)
+
+
+@pytest.mark.parametrize("degrees", [0.5, 1.0, 4.0, 999.0, 1000.0, 1e5])
+@pytest.mark.parametrize("probability", [1e-4, 0.1, 0.999])
+def test_equal_draws_give_the_quantile_of_t(degrees, probability):
+    """Far beyond 40 scales for few degrees of freedom."""
+    got = quantile(np.full(5, 2.0), 0.3, probability, 2.0, degrees)
+    expected = 2.0 + 0.3 * student_t.ppf(probability, degrees)
+    assert got == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("degrees", [1e-300, 1e-3, 1e8, 1e308])
+def test_extreme_degrees_give_finite_quantiles(degrees):
+    assert np.isfinite(quantile(np.arange(3.0), 0.3, 0.05, 0.0, degrees))
+
+
+def test_many_degrees_are_a_normal_distribution():
+    values, sds = np.array([0.0, 1.0, 4.0]), np.array([0.5, 0.3, 1.0])
+    for probability in (0.01, 0.4, 0.99):
+        found = [quantile(values, sds, probability, 0.0, degrees) for degrees in (1e6, np.inf)]
+        assert found[0] == pytest.approx(found[1], rel=1e-5)

@@ -8,12 +8,13 @@ from fillrank.kernels import predictions as kernels
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior import levels, low_rank, recommend
 from fillrank.posterior.levels import FitRowsByMargin, LevelPosterior
-from fillrank.posterior.low_rank import LowRankPosterior, Units
+from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.recommend import LeftOut, TopQuery, seen
 from fillrank.runtime.threads import Workers
-from fillrank.samplers.model import Draw
+from fillrank.samplers.model import Draw, Noise
 from fillrank.table.entries import Entries
+from fillrank.table.units import Units
 from reference.p_values import ALARM
 from reference.planted import plant
 
@@ -32,9 +33,11 @@ def posterior(kind, seed=0, n_draws=N_DRAWS):
             return rng.integers(-1, 2, (n, 3)).astype(np.float32)
         return rng.standard_normal((n, 3)).astype(np.float32)
 
-    draws = [Draw(side(M), side(N_COLUMNS), 1.0) for _ in range(n_draws)]
+    draws = [
+        Draw(side(M), side(N_COLUMNS), Noise.equal(1.0, (M, N_COLUMNS))) for _ in range(n_draws)
+    ]
     mean = draws[0] if kind == "ties" else mean_draw(draws)
-    return LowRankPosterior(draws, Units(3.0, 2.0, (1.0, 5.0)), mean)
+    return LowRankPosterior(draws, Units.equal(3.0, 2.0, N_COLUMNS, (1.0, 5.0)), mean)
 
 
 def by_mean(post, rows, out, n, workers):
@@ -266,11 +269,12 @@ def check_choice_of_draws():
     Over 5,500 rows asked, chi^2 of how often each of 11 draws is, and of how often each pair of draws
     is taken by two rows in turn. False alarms: ALARM, shared by the two.
     """
+    noise = Noise.equal(1.0, (1, N_DRAWS))
     draws = [
-        Draw(np.ones((1, 1), "f4"), np.eye(N_DRAWS, dtype="f4")[:, t : t + 1], 1.0)
+        Draw(np.ones((1, 1), "f4"), np.eye(N_DRAWS, dtype="f4")[:, t : t + 1], noise)
         for t in range(N_DRAWS)
     ]
-    post = LowRankPosterior(draws, Units(0.0, 1.0, None), draws[0])
+    post = LowRankPosterior(draws, Units.equal(0.0, 1.0, N_DRAWS, None), draws[0])
     rows = np.zeros(5500, dtype=np.int64)
     out = LeftOut(np.zeros(rows.size + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
     with Workers(1) as workers:

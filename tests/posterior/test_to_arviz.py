@@ -11,9 +11,9 @@ import fillrank.completion as completion
 from fillrank.errors import NotSupportedError
 from fillrank.posterior import to_arviz as module
 from fillrank.posterior.diagnostics import diagnose
-from fillrank.posterior.low_rank import Units
 from fillrank.run import recorder
 from fillrank.run.recorder import Traces
+from fillrank.table.units import Units
 from reference.planted import plant
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
@@ -40,7 +40,9 @@ def test_groups_dimensions_and_attributes(model):
     tree = model.to_arviz()
     assert set(tree.children) == {"posterior", "spectrum"}  # BPMF draws all that it traces
     posterior, spectrum = tree["posterior"], tree["spectrum"]
-    assert set(posterior.data_vars) == {"residual_variance", "noise_variance", "prediction"}
+    degrees = {"row_degrees", "column_degrees"}
+    expected = {"residual_variance", "noise_variance", "prediction"} | degrees
+    assert set(posterior.data_vars) == expected
     assert posterior["noise_variance"].dims == ("chain", "draw")
     assert posterior["prediction"].dims == ("chain", "draw", "cell")
     assert spectrum["singular_values"].dims == ("chain", "draw", "factor")
@@ -172,26 +174,24 @@ def test_the_empty_second_row_of_a_single_row_is_left_out():
 HYPERPARAMETERS = ["a", "b", "noise_variance"]
 
 
-def test_what_was_estimated_in_the_burn_in_is_constant():
-    large, _ = fr.synthetic(60, 40, rank=1, missing=0.2, random_state=0)
-    model = fr.GASR(n_sweeps=40, burn_in=20, n_chains=2, **SHORT).fit(large)
+def test_what_is_given_is_constant():
+    model = fitted(noise_precision=0.2)
     tree = model.to_arviz()
     assert set(tree.children) == {"posterior", "spectrum", "constant_data"}
     assert set(tree["posterior"].data_vars) == {"residual_variance", "prediction"}
     constant = tree["constant_data"]
-    assert sorted(constant.data_vars) == HYPERPARAMETERS
-    assert constant.attrs["method"] == "GASR"
-    for name in HYPERPARAMETERS:
-        assert constant[name].dims == ("chain",)
-        np.testing.assert_array_equal(constant[name], model.history_[name][:, -1])
+    assert set(constant.data_vars) == {"noise_variance"}
+    assert constant.attrs["method"] == "BPMF"
+    assert constant["noise_variance"].dims == ("chain",)
+    np.testing.assert_allclose(constant["noise_variance"], 5.0)
 
 
-def test_the_noise_of_a_small_table_is_drawn():
-    model = fr.GASR(n_sweeps=40, burn_in=20, n_chains=2, **SHORT).fit(named_table())
+def test_gasr_draws_all_that_it_traces():
+    model = fr.GASR(n_sweeps=40, burn_in=20, n_chains=2, noise="one", **SHORT).fit(named_table())
     tree = model.to_arviz()
-    expected = {"residual_variance", "noise_variance", "prediction"}
+    assert set(tree.children) == {"posterior", "spectrum"}
+    expected = {"residual_variance", "noise_variance", "a", "b", "prediction"}
     assert set(tree["posterior"].data_vars) == expected
-    assert sorted(tree["constant_data"].data_vars) == ["a", "b"]
 
 
 def test_what_is_estimated_throughout_the_run_is_not_in_the_posterior():
@@ -228,8 +228,21 @@ def made_up(n_history, n_probes, burn_in=2, n_kept=1):
 
 def tree_of_traces(traces):
     data = fr.Observations.from_triplets(["a"], ["b"], [2.0])
-    units = Units(10.0, 2.0, (0.0, 11.0))
+    units = Units.equal(10.0, 2.0, data.shape[1], (0.0, 11.0))
     return module.to_arviz(traces, traces.history, (), data, units, "GASR")
+
+
+def test_columns_with_their_own_units(model):
+    """Predictions are in the units of their columns, singular values in standard units."""
+    data, traces = model.observations_, model.traces_
+    n = data.shape[1]
+    units = Units(np.arange(float(n)), 1.0 + np.arange(n), None)
+    tree = module.to_arviz(traces, traces.history, (), data, units, "GASR")
+    j = traces.probe_columns
+    expected = j + (1.0 + j) * traces.probes
+    np.testing.assert_allclose(tree["posterior"]["prediction"], expected)
+    np.testing.assert_allclose(tree["spectrum"]["singular_values"], traces.spectra)
+    assert "standard units" in tree.attrs["units"]
 
 
 def test_a_run_interrupted_while_a_sweep_was_recorded():

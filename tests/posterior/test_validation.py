@@ -7,7 +7,7 @@ from fillrank.errors import ReadError
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior import validation
 from fillrank.posterior.levels import FitRowsByMargin, LevelPosterior
-from fillrank.posterior.low_rank import LowRankPosterior, Units
+from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.posterior.validation import (
     check_history,
     check_ordinal,
@@ -16,22 +16,28 @@ from fillrank.posterior.validation import (
     check_traces,
 )
 from fillrank.run.recorder import Traces
-from fillrank.samplers.model import Draw
+from fillrank.samplers.model import Draw, Noise
 from fillrank.solvers.fit import PathPoint
+from fillrank.table.units import Units
 from reference.planted import plant
 
 SHAPE = 4, 3
 NAN, INF = np.nan, np.inf
 
 
-def draw(m=4, n=3, k=2, dtype=np.float32, noise_variance=0.1):
-    return Draw(np.ones((m, k), dtype), np.ones((n, k), dtype), noise_variance)
+def draw(m=4, n=3, k=2, dtype=np.float32, noise_variance=0.1, **noise):
+    noise = Noise.equal(noise_variance, SHAPE)._replace(**noise)
+    return Draw(np.ones((m, k), dtype), np.ones((n, k), dtype), noise)
+
+
+def units_of(location, scale, value_range):
+    return Units.equal(location, scale, SHAPE[1], value_range)
 
 
 def posterior(draws=None, units=None, mean=None):
     return LowRankPosterior(
         [draw(), draw()] if draws is None else draws,
-        units or Units(3.0, 1.0, (1.0, 5.0)),
+        units or units_of(3.0, 1.0, (1.0, 5.0)),
         mean or draw(k=4),
     )
 
@@ -71,7 +77,7 @@ def with_value(array, value):
 
 def test_valid_values_pass():
     check_posterior(posterior(), SHAPE)
-    check_posterior(posterior([draw(dtype=np.float64)], Units(0.0, 1.0, None), draw(k=1)), SHAPE)
+    check_posterior(posterior([draw(dtype=np.float64)], units_of(0.0, 1.0, None), draw(k=1)), SHAPE)
     check_posterior(posterior([draw(noise_variance=0.0)]), SHAPE)
     check_ordinal(ordinal(), SHAPE)
     check_traces(traces(), SHAPE)
@@ -98,13 +104,24 @@ POSTERIORS = {
     "negative noise": posterior([draw(), draw(noise_variance=-1e-9)]),
     "NaN noise": posterior([draw(), draw(noise_variance=NAN)]),
     "infinite noise": posterior(mean=draw(noise_variance=INF)),
-    "location": posterior(units=Units(NAN, 1.0, None)),
-    "scale 0": posterior(units=Units(0.0, 0.0, None)),
-    "negative scale": posterior(units=Units(0.0, -1.0, None)),
-    "infinite scale": posterior(units=Units(0.0, INF, None)),
-    "empty range": posterior(units=Units(0.0, 1.0, (2.0, 2.0))),
-    "range backwards": posterior(units=Units(0.0, 1.0, (5.0, 1.0))),
-    "NaN range": posterior(units=Units(0.0, 1.0, (1.0, NAN))),
+    "precisions of too few rows": posterior([draw(rows=np.ones(3))]),
+    "precisions of too many columns": posterior([draw(columns=np.ones(4))]),
+    "precision 0": posterior([draw(rows=np.array([1.0, 1.0, 0.0, 1.0]))]),
+    "negative precision": posterior([draw(columns=np.array([1.0, -1.0, 1.0]))]),
+    "NaN precision": posterior([draw(columns=np.array([1.0, NAN, 1.0]))]),
+    "infinite precision": posterior(mean=draw(rows=np.array([1.0, INF, 1.0, 1.0]))),
+    "precisions in float32": posterior([draw(rows=np.ones(4, np.float32))]),
+    "no degrees of freedom": posterior([draw(degrees=0.0)]),
+    "NaN degrees of freedom": posterior([draw(degrees=NAN)]),
+    "units of too few columns": posterior(units=Units.equal(0.0, 1.0, 2, None)),
+    "one scale 0": posterior(units=Units(np.zeros(3), np.array([1.0, 0.0, 1.0]), None)),
+    "location": posterior(units=units_of(NAN, 1.0, None)),
+    "scale 0": posterior(units=units_of(0.0, 0.0, None)),
+    "negative scale": posterior(units=units_of(0.0, -1.0, None)),
+    "infinite scale": posterior(units=units_of(0.0, INF, None)),
+    "empty range": posterior(units=units_of(0.0, 1.0, (2.0, 2.0))),
+    "range backwards": posterior(units=units_of(0.0, 1.0, (5.0, 1.0))),
+    "NaN range": posterior(units=units_of(0.0, 1.0, (1.0, NAN))),
 }
 
 
@@ -233,6 +250,9 @@ SUMMARY = {
         ("penalty_", -1.0),
         ("penalty_", INF),
         ("path_", [SUMMARY["path_"][0]._replace(penalty=NAN)]),
+        ("row_noise_", np.ones(3)),
+        ("row_noise_", np.array([1.0, 1.0, 1.0, -1.0])),
+        ("column_noise_", np.array([1.0, NAN, 1.0])),
         ("history_", {}),
         ("history_", {"objective": np.ones(0)}),
         ("history_", {"objective": np.array(1.0)}),
@@ -244,10 +264,10 @@ SUMMARY = {
     ],
 )
 def test_invalid_summaries(name, value):
-    check_summary(SUMMARY)
-    check_summary({})
+    check_summary(SUMMARY, SHAPE)
+    check_summary({}, SHAPE)
     with pytest.raises(ReadError, match="parts are inconsistent"):
-        check_summary(SUMMARY | {name: value})
+        check_summary(SUMMARY | {name: value}, SHAPE)
 
 
 def test_the_shape_of_a_history():

@@ -13,19 +13,32 @@ from scipy import stats
 from fillrank.draws.streams import chain_key
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf
+from fillrank.samplers.noise_steps import EQUAL_NOISE, NoiseModel
+from reference.geweke import noise_statistics, normal_scores, stack_noise
+from reference.prior_draws import entry_noise, noise_draws, noise_of_draw, variance_draws
 from reference.small_tables import SMALL_MASK, FullTable, Table
 
 TABLE = Table(SMALL_MASK)
 FULL_TABLE = FullTable(SMALL_MASK.shape)
 RANK = 2
 # Far from improper, so that every statistic has a variance.
-PRIOR = bpmf.Hyperprior(beta=2.0, degrees=3.0, inverse_scale=1.0, noise=(4.0, 2.0))
+PRIOR = bpmf.Hyperprior(beta=2.0, degrees=3.0, inverse_scale=1.0)
 FIXED_NOISE = 0.5
+
+
+class Model(NamedTuple):
+    """What the noise is: how it differs, and whether it is sampled."""
+
+    noise: NoiseModel = EQUAL_NOISE
+    samples_noise: bool = True
+
+
+SAMPLED = Model()
 _REFERENCE_SIZE = 60_000
 
 
 class Draws(NamedTuple):
-    """Joint draws, the first axis of all counts them: factors, distributions, alpha and data."""
+    """Joint draws, the first axis of all counts them: factors, distributions, noise and data."""
 
     U: np.ndarray
     V: np.ndarray
@@ -33,7 +46,10 @@ class Draws(NamedTuple):
     Lam_U: np.ndarray
     mean_v: np.ndarray
     Lam_V: np.ndarray
-    alpha: np.ndarray
+    noise_variance: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    degrees: np.ndarray
     x: np.ndarray
 
 
@@ -50,17 +66,16 @@ def _side_from_prior(rng, size, n, prior):
     return mu[:, None] + np.einsum("tab,tnb->tna", L, z), mu, Lam
 
 
-def prior_draws(rng, size, prior, table):
+def prior_draws(rng, size, table, model):
     """Independent draws of everything."""
-    U, mean_u, Lam_U = _side_from_prior(rng, size, table.shape[0], prior)
-    V, mean_v, Lam_V = _side_from_prior(rng, size, table.shape[1], prior)
-    if prior.noise is None:
-        alpha = np.full(size, 1.0 / FIXED_NOISE)
-    else:
-        a, b = prior.noise
-        alpha = rng.gamma(a, 1.0 / b, size)
-    noise = rng.standard_normal((size, table.n_entries)) / np.sqrt(alpha)[:, None]
-    return Draws(U, V, mean_u, Lam_U, mean_v, Lam_V, alpha, _signal(U, V, table) + noise)
+    U, mean_u, Lam_U = _side_from_prior(rng, size, table.shape[0], PRIOR)
+    V, mean_v, Lam_V = _side_from_prior(rng, size, table.shape[1], PRIOR)
+    variance = variance_draws(rng, size) if model.samples_noise else np.full(size, FIXED_NOISE)
+    rows, columns, degrees, noise = noise_draws(rng, size, table, model.noise, variance)
+    return Draws(
+        U, V, mean_u, Lam_U, mean_v, Lam_V, variance, rows, columns, degrees,
+        _signal(U, V, table) + noise,
+    )  # fmt: skip
 
 
 def _side_statistics(name, vectors, mu, Lam, beta):
@@ -82,14 +97,18 @@ def _side_statistics(name, vectors, mu, Lam, beta):
     }
 
 
-def statistics_of(draws, prior, table):
+def statistics_of(draws, table, model):
     """Named statistics, one value per draw."""
     signal = _signal(draws.U, draws.V, table)
-    e = (draws.x - signal) * np.sqrt(draws.alpha)[:, None]
+    precision = draws.rows[:, table.i] * draws.columns[:, table.j] * table.weights
+    e = (draws.x - signal) * np.sqrt(precision / draws.noise_variance[:, None])
+    noise = noise_statistics(draws, table, model.noise, e)
+    if model.noise.robust:  # normal scores, since e^2 may have no variance
+        e = normal_scores(e, draws.degrees[:, 2, None])
     signal = np.tanh(signal)
-    out = _side_statistics("rows", draws.U, draws.mean_u, draws.Lam_U, prior.beta)
-    out |= _side_statistics("columns", draws.V, draws.mean_v, draws.Lam_V, prior.beta)
-    out |= {
+    out = _side_statistics("rows", draws.U, draws.mean_u, draws.Lam_U, PRIOR.beta)
+    out |= _side_statistics("columns", draws.V, draws.mean_v, draws.Lam_V, PRIOR.beta)
+    out |= noise | {
         "noise": e.mean(axis=1),
         "noise, squared": np.mean(e**2, axis=1),
         "noise with signal": np.mean(e * signal, axis=1),
@@ -97,19 +116,20 @@ def statistics_of(draws, prior, table):
         "signal, squared": np.mean(signal**2, axis=1),
         "x, size": np.mean(np.abs(np.tanh(draws.x)), axis=1),
     }
-    if prior.noise is not None:
+    if model.samples_noise:
+        log_variance = np.log(draws.noise_variance)
         out |= {
-            "log alpha": np.log(draws.alpha),
-            "alpha": draws.alpha,
-            "alpha with signal": np.log(draws.alpha) * np.mean(signal**2, axis=1),
+            "log noise variance": log_variance,
+            "noise variance": draws.noise_variance / (1.0 + draws.noise_variance),
+            "noise variance with signal": log_variance * np.mean(signal**2, axis=1),
         }
     return out
 
 
 @cache
-def _expected(prior, table):
-    draws = prior_draws(np.random.default_rng(7), _REFERENCE_SIZE, prior, table)
-    values = statistics_of(draws, prior, table)
+def _expected(table, model):
+    draws = prior_draws(np.random.default_rng(7), _REFERENCE_SIZE, table, model)
+    values = statistics_of(draws, table, model)
     return {name: (y.mean(), y.var() / y.size) for name, y in values.items()}
 
 
@@ -120,7 +140,7 @@ def _distribution(mu, Lam):
 def _state_of(draws, c, sweep):
     return bpmf.State(
         draws.U[c], draws.V[c], _distribution(draws.mean_u[c], draws.Lam_U[c]),
-        _distribution(draws.mean_v[c], draws.Lam_V[c]), 1.0 / draws.alpha[c], sweep,
+        _distribution(draws.mean_v[c], draws.Lam_V[c]), noise_of_draw(draws, c), sweep,
     )  # fmt: skip
 
 
@@ -134,29 +154,29 @@ def _stack(links):
     return Draws(
         np.stack([s.left for s, _ in links]), np.stack([s.right for s, _ in links]),
         *law("row_law"), *law("column_law"),
-        np.array([1.0 / s.noise_variance for s, _ in links]), np.stack([x for _, x in links]),
+        np.array([s.noise.cells.variance for s, _ in links]),
+        *stack_noise([s.noise for s, _ in links]), np.stack([x for _, x in links]),
     )  # fmt: skip
 
 
-def geweke_scores(joint, prior=PRIOR, *, n_chains, length, seed=0, table=TABLE):
+def geweke_scores(joint, model=SAMPLED, *, n_chains, length, seed=0, table=TABLE):
     """{statistic: z-score} of chains of the sampler against independent draws."""
     rng = np.random.default_rng([seed, 1])
-    context = bpmf.Context(prior, joint, chain_key(seed, 0), Workers(1))
-    starts = prior_draws(rng, n_chains, prior, table)
+    context = bpmf.Context(PRIOR, joint, chain_key(seed, 0), Workers(1), *model)
+    starts = prior_draws(rng, n_chains, table, model)
     links, number = [], 0
     for c in range(n_chains):
         state = _state_of(starts, c, number)
         for _ in range(length):
             signal = np.sum(state.left[table.i] * state.right[table.j], axis=1)
-            noise = np.sqrt(state.noise_variance) * rng.standard_normal(table.n_entries)
-            x = signal + noise
+            x = signal + entry_noise(rng, table, *state.noise.cells)
             state, _ = bpmf.sweep(state, table.data(x), context)
             links.append((state, x))
         number = state.sweep
     scores = {}
-    for name, values in statistics_of(_stack(links), prior, table).items():
+    for name, values in statistics_of(_stack(links), table, model).items():
         means = values.reshape(n_chains, length).mean(axis=1)
-        truth, error_square = _expected(prior, table)[name]
+        truth, error_square = _expected(table, model)[name]
         error_square = error_square + means.var(ddof=1) / n_chains
         scores[name] = (means.mean() - truth) / np.sqrt(error_square)
     return scores

@@ -13,6 +13,8 @@ from scipy import integrate, stats
 
 from fillrank.draws import streams
 from fillrank.draws.streams import Address, chain_key
+from fillrank.kernels.gaussian_rows import RowNoise
+from fillrank.noise.precisions import PRIOR_SCALE, draw_noise_variance
 from fillrank.samplers import gasr
 from fillrank.samplers.model import Effect
 from reference.joint_density import log_effects, log_joint
@@ -25,7 +27,11 @@ from reference.small_tables import (
     context_of,
     dense_signal,
     random_state,
+    variance_of,
 )
+
+# The weight of a centre among the entries of its ball.
+_C = 10.0
 
 
 def small_problem(seed=3):
@@ -33,7 +39,7 @@ def small_problem(seed=3):
     rng = np.random.default_rng(seed)
     table = Table(SMALL_MASK)
     state = random_state(rng, table.shape, 2)
-    noise = math.sqrt(state.noise_variance) * rng.standard_normal(table.n_entries)
+    noise = math.sqrt(variance_of(state)) * rng.standard_normal(table.n_entries)
     return table, dense_signal(state)[table.i, table.j] + noise, state
 
 
@@ -49,7 +55,7 @@ def _cdf_values_under_joint(x, table, state, parts, name, at, drawn, grid):
     }
     full[name] = full[name].copy()
     full[name][(slice(None), slice(None), *at)] = grid
-    density = log_joint(x, table, **full, a=state.a, b=state.b, noise_variance=state.noise_variance)
+    density = log_joint(x, table, **full, a=state.a, b=state.b, noise_variance=variance_of(state))
     return cdf_values(drawn, grid, density)
 
 
@@ -140,9 +146,9 @@ def mixture_draws(n=20_000):
 def half_sweep_draws(options, n=1000):
     """A half-sweep of the rows from one state: tau, centres, rows, d, each given the ones before.
 
-    With centres M_k | A_k, tau_k ~ N(mean(A_k), 1/(2 tau_k m)) both before and after the rows, a
-    row's A_ik has the prior N(M_k, 1/(2 tau_k)). The centre is flat in sqrt(d_k) mu_k, which leaves
-    the distributions of tau and d as they are without it.
+    A row's A_ik has the prior N(M_k, 1/(2 tau_k)). With centres, M_k has the prior N(0, 1/(2 tau_k c))
+    with c = 10, and is drawn before and after the rows; it is one more entry of the ball, in the
+    distributions of tau and d as well.
     """
     table, x, state = small_problem()
     entries, context, r, m = (
@@ -151,7 +157,7 @@ def half_sweep_draws(options, n=1000):
         state.d.size,
         table.shape[0],
     )
-    right, noise = state.right, state.noise_variance
+    right, noise = state.right, variance_of(state)
     mu = np.array([0.3, -0.2]) if options.centres else np.zeros(r)
     left = state.left.copy()
     left[:, :r] += mu
@@ -167,7 +173,7 @@ def half_sweep_draws(options, n=1000):
         return true_prior(side, centre, tau)
 
     side = gasr.Side(
-        left, mu, Effect(0.0, 1.0), False, r, streams.ROWS, streams.ROW_SCALARS
+        left, mu, Effect(0.0, 1.0), False, r, _equal_noise(noise, m), streams.ROWS, streams.ROW_SCALARS
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gasr, "_draw_taus", spy_taus)
@@ -178,10 +184,10 @@ def half_sweep_draws(options, n=1000):
             ds.append(d)
     tau, before, d = np.array(taus), np.array(priors), np.array(ds)
     A, after = np.stack([a for a, _ in draws]), np.stack([c for _, c in draws])
-    A_old, M = left[:, :r] * state.d, m
+    A_old, M = left[:, :r] * state.d, m + 1 if options.centres else m
 
-    R_old = np.sum((A_old - mu * state.d) ** 2, axis=0)
-    R_new = np.sum((A - after[:, None]) ** 2, axis=1)
+    R_old = np.sum((A_old - mu * state.d) ** 2, axis=0) + _C * (mu * state.d) ** 2
+    R_new = np.sum((A - after[:, None]) ** 2, axis=1) + _C * after**2
     p_values = {
         f"tau_{k}": p_of_transform(tau[:, k], R_old[k], state.gamma[k], M) for k in range(r)
     }
@@ -191,12 +197,26 @@ def half_sweep_draws(options, n=1000):
         _cdf_values_of_rows(x, table, right, noise, A_old, A, tau, before)
     )
     if options.centres:
-        scale = np.sqrt(2.0 * tau * m)
         p_values["centre before"] = ks_uniform(
-            stats.norm.cdf((before - A_old.mean(axis=0)) * scale)
+            _cdf_values_of_centres(before, np.tile(A_old, (n, 1, 1)), tau)
         )
-        p_values["centre after"] = ks_uniform(stats.norm.cdf((after - A.mean(axis=1)) * scale))
+        p_values["centre after"] = ks_uniform(_cdf_values_of_centres(after, A, tau))
     return p_values
+
+
+def _cdf_values_of_centres(centre, A, tau):
+    """Places of M_k in the density exp(-tau_k (sum_i (A_ik - M)^2 + c M^2)) on a grid."""
+    places = []
+    for k in range(tau.shape[1]):
+        reach = 10.0 / np.sqrt(2.0 * tau[:, k]) + np.abs(A[:, :, k]).max(axis=1)
+        grid = reach[:, None] * np.linspace(-1, 1, 2001)
+        square = np.sum((A[:, :, k, None] - grid[:, None]) ** 2, axis=1) + _C * grid**2
+        places.append(cdf_values(centre[:, k], grid, -tau[:, k, None] * square))
+    return places
+
+
+def _equal_noise(variance, m):
+    return RowNoise(np.full(m, variance), np.zeros(0), math.inf, streams.ROW_ENTRIES)
 
 
 def _cdf_values_of_rows(x, table, right, noise, A_old, A, tau, centre):
@@ -243,7 +263,7 @@ def effect_draws(n=4000):
         sd = math.sqrt(effect.variance / effects.size)
         grid = effects.mean() + 12.0 * sd * np.linspace(-1, 1, 2001)
         variances = np.full(grid.size, effect.variance)
-        density = log_effects(effects, grid, variances, gasr._PRIOR_SCALE)
+        density = log_effects(effects, grid, variances, PRIOR_SCALE)
         p_values[f"mean, {name}"] = ks_uniform(cdf_values(means, grid, density))
         p_values[f"variance, {name}"] = _variance_draws(effects, key, n)
     return p_values
@@ -255,13 +275,13 @@ def _variance_draws(deviations, key, n):
     typical = math.log(square / deviations.size)
     logs = typical + np.linspace(-8.0, 30.0, 8001)
     zeros, variances = np.zeros(logs.size), np.exp(logs)
-    prior = log_effects(deviations, zeros, variances, gasr._PRIOR_SCALE)
+    prior = log_effects(deviations, zeros, variances, PRIOR_SCALE)
     density = prior + logs  # that of the mean, at 0, is a constant
     rng = np.random.default_rng(16)
     cdf = cdf_values(logs, logs, density)
     before = np.exp(np.interp(rng.random(n), cdf, logs))
     after = [
-        gasr._draw_noise(Address(key, t, streams.NOISE), before[t], deviations.size, square)
+        draw_noise_variance(Address(key, t, streams.NOISE), before[t], deviations.size, square)
         for t in range(n)
     ]
     return ks_uniform(cdf_values(np.log(after), logs, density))
@@ -276,7 +296,8 @@ def effect_coefficients(n=500):
     left, right = state.left.copy(), state.right.copy()
     left[:, r], right[:, r + 1] = 0.2, beta
     entries, context = table.data(x).rows, context_of(EFFECTS, 15)
-    side = gasr.Side(left, np.zeros(r), effect, True, r, streams.ROWS, streams.ROW_SCALARS)
+    noise = _equal_noise(variance_of(state), table.shape[0])
+    side = gasr.Side(left, np.zeros(r), effect, True, r, noise, streams.ROWS, streams.ROW_SCALARS)
     after = [
         gasr._half_sweep(side, right, entries, state._replace(sweep=t), context) for t in range(n)
     ]
@@ -288,7 +309,7 @@ def effect_coefficients(n=500):
         alpha[:, :, i] = grid
         density = log_joint(
             x, table, own[:, None, :, :r], right[None, None, :, :r], d[:, None], state.gamma,
-            state.a, state.b, state.noise_variance, alpha, beta,
+            state.a, state.b, variance_of(state), alpha, beta,
         )  # fmt: skip
         density = density + stats.norm.logpdf(grid, effect.mean, math.sqrt(effect.variance))
         places.append(cdf_values(own[:, i, r], grid, density))

@@ -12,9 +12,12 @@ import sys
 from functools import cache
 
 import numpy as np
+from scipy import special
 
-from reference.prior_draws import Draws, prior_draws, signal_at, state_of_draw
-from reference.small_tables import Table, context_of
+from fillrank.noise.precisions import DEGREES
+from fillrank.samplers import gasr
+from reference.prior_draws import Draws, entry_noise, prior_draws, signal_at, state_of_draw
+from reference.small_tables import context_of
 
 _REFERENCE_SIZE = 100_000
 
@@ -44,17 +47,80 @@ def _effect_statistics(name, effects, law, counts):
     }
 
 
+def normal_scores(e, degrees):
+    """Numbers of Student's distribution as those of the standard normal one in the same place."""
+    return special.ndtri(np.clip(special.stdtr(degrees, e), 1e-12, 1 - 1e-12))
+
+
+def _precision_statistics(name, precisions, degrees, counts):
+    """Of one side of the noise; ``counts`` are the numbers of entries behind each precision."""
+    place = np.log(degrees / DEGREES[0]) / np.log(DEGREES[-1] / DEGREES[0])
+    half = 0.5 * degrees[:, None]
+    score = special.gammainc(half, half * precisions)
+    fewest = score[:, np.argmin(counts)]
+    return {
+        f"degrees of {name}": place,
+        f"degrees of {name}, squared": place**2,
+        f"lowest degrees of {name}": 1.0 * (degrees == DEGREES[0]),
+        f"precision of {name}": _mean(precisions),
+        f"log precision of {name}": _mean(np.log(precisions)),
+        f"precision of {name} in its place": _mean(score),
+        f"precision of {name} in its place, squared": _mean(score**2),
+        f"precision of {name} of fewest entries": fewest,
+        f"precision of {name} with its degrees": _mean(score) * place,
+        f"size of the precisions of {name}": _mean(score) ** 2,
+    }
+
+
+def noise_statistics(draws, table, model, e):
+    """Of precisions and degrees of freedom; e are residuals in units of their scale."""
+    out = {}
+    if model.rows:
+        counts = table.mask.sum(axis=1)
+        out |= _precision_statistics("rows", draws.rows, draws.degrees[:, 0], counts)
+        out["noise with row precision"] = _mean(_bounded(e**2) * np.log(draws.rows[:, table.i]))
+    if model.columns:
+        counts = table.mask.sum(axis=0)
+        out |= _precision_statistics("columns", draws.columns, draws.degrees[:, 1], counts)
+        out["noise with column precision"] = _mean(
+            _bounded(e**2) * np.log(draws.columns[:, table.j])
+        )
+    if model.robust:
+        degrees = draws.degrees[:, 2]
+        place = np.log(degrees / DEGREES[0]) / np.log(DEGREES[-1] / DEGREES[0])
+        out |= {
+            "degrees of entries": place,
+            "degrees of entries, squared": place**2,
+            "lowest degrees of entries": 1.0 * (degrees == DEGREES[0]),
+            "large noise": _mean(np.abs(e) > 3.0),
+            "large noise with its degrees": _mean(np.abs(e) > 3.0) * place,
+            "small noise": _mean(np.abs(e) < 0.3),
+        }
+    return out
+
+
 def statistics_of(draws, table, model):
     """Named statistics, one value per draw, all with a variance."""
     U, V, d, gamma = draws.U, draws.V, draws.d, draws.gamma
     m, n, r = U.shape[1], V.shape[1], d.shape[1]
-    place_u = np.linalg.norm(U, axis=1) ** m  # uniform on (0, 1), as are the next two
-    place_v = np.linalg.norm(V, axis=1) ** n
+    square_u, square_v = np.sum(U**2, axis=1), np.sum(V**2, axis=1)
+    n_more = 0
+    if model.has_centres:
+        square_u = square_u + gasr._CENTRE_WEIGHT * draws.mu**2
+        square_v = square_v + gasr._CENTRE_WEIGHT * draws.nu**2
+        n_more = 1
+    place_u = square_u ** (0.5 * (m + n_more))  # uniform on (0, 1), as are the next two
+    place_v = square_v ** (0.5 * (n + n_more))
     place_d = np.exp(-gamma * d)
-    Z = np.einsum("tik,tk,tjk->tij", U, d, V)
-    signal = signal_at(table, U, V, d, draws.alpha, draws.beta)
+    left, right = U + draws.mu[:, None], V + draws.nu[:, None]
+    Z = np.einsum("tik,tk,tjk->tij", left, d, right)
+    signal = signal_at(table, left, right, d, draws.alpha, draws.beta)
     scale = np.sqrt(draws.noise_variance)[:, None]
-    e = (draws.x - signal) / scale
+    precision = draws.rows[:, table.i] * draws.columns[:, table.j] * table.weights
+    e = (draws.x - signal) / scale * np.sqrt(precision)
+    noise = noise_statistics(draws, table, model.noise, e)
+    if model.noise.robust:  # normal scores, since e^2 may have no variance
+        e = normal_scores(e, draws.degrees[:, 2, None])
     low_rank = Z[:, table.i, table.j] / scale
     relative = _bounded(Z / scale[:, :, None])
     q = min(m, n)
@@ -93,6 +159,35 @@ def statistics_of(draws, table, model):
         out["v with v"] = np.einsum("tj,tj->t", V[:, :, 0], V[:, :, 1])
         out["angles, squared"] = out["u with u"] ** 2 + out["v with v"] ** 2
         out["product of angles"] = out["u with u"] * out["v with v"]
+    out |= noise
+    if model.a is None:
+        out |= {
+            "log a": np.log(draws.a),
+            "log a, squared": np.log(draws.a) ** 2,
+            "b": draws.b,
+            "b, squared": draws.b**2,
+            "a with b": np.log(draws.a) * draws.b,
+            "a with gamma": np.log(draws.a) * _mean(_bounded(gamma)),
+            "gamma in its place": _mean(
+                special.gammainc(draws.a[:, None], draws.b[:, None] * gamma)
+            ),
+        }
+        for name in ("gamma", "gamma, squared", "log gamma", "log d", "gamma with d"):
+            del out[name]  # of heavy tails
+        out["log gamma, bounded"] = _mean(_bounded(np.log(gamma)))
+    if model.has_centres:
+        root = np.sqrt(gasr._CENTRE_WEIGHT)
+        place_mu, place_nu = root * draws.mu, root * draws.nu
+        out |= {
+            "centre of u": _mean(place_mu),
+            "centre of u, squared": _mean(place_mu**2),
+            "centre of v": _mean(place_nu),
+            "centre of v, squared": _mean(place_nu**2),
+            "centre of u with u": _mean(place_mu * U.mean(axis=1)),
+            "centre of v with v": _mean(place_nu * V.mean(axis=1)),
+            "centres of u and v": _mean(place_mu * place_nu),
+            "centre of u with d": _mean(place_mu**2 * (place_d - 0.5)),
+        }
     if model.noise_variance is None:
         out["log noise variance"] = np.log(draws.noise_variance)
         out["noise variance"] = _bounded(draws.noise_variance)
@@ -106,11 +201,10 @@ def statistics_of(draws, table, model):
 def _one_chain(sweep, state, table, context, rng, length, links):
     """Alternate data and sweeps, and append (parameters, data) after each sweep to ``links``."""
     r = state.d.size
-    noise = rng.standard_normal((length, table.n_entries))
-    for t in range(length):
+    for _ in range(length):
         alpha, beta = state.left[:, r], state.right[:, r + 1]
         signal = signal_at(table, state.left[:, :r], state.right[:, :r], state.d, alpha, beta)
-        x = signal + np.sqrt(state.noise_variance) * noise[t]
+        x = signal + entry_noise(rng, table, *state.noise.cells)
         state, _ = sweep(state, table.data(x), context)
         links.append((state, x))
     return state.sweep
@@ -121,20 +215,33 @@ def _stack(links):
     r = states[0].d.size
     left = np.stack([s.left for s in states])
     right = np.stack([s.right for s in states])
+    mu, nu = np.stack([s.mu for s in states]), np.stack([s.nu for s in states])
     return Draws(
-        left[:, :, :r], right[:, :, :r],
+        left[:, :, :r] - mu[:, None], right[:, :, :r] - nu[:, None],
         np.stack([s.d for s in states]), np.stack([s.gamma for s in states]),
         left[:, :, r], right[:, :, r + 1],
         np.array([s.row_effect for s in states]), np.array([s.column_effect for s in states]),
-        np.array([s.noise_variance for s in states]),
+        np.array([s.noise.cells.variance for s in states]),
+        mu, nu, np.array([s.a for s in states]), np.array([s.b for s in states]),
+        *stack_noise([s.noise for s in states]),
         np.stack([x for _, x in links]),
     )  # fmt: skip
 
 
+def stack_noise(noises):
+    """(rows, columns, degrees (draws, 3)) of the noise of some states."""
+    return (
+        np.stack([noise.cells.rows for noise in noises]),
+        np.stack([noise.cells.columns for noise in noises]),
+        np.array(
+            [(noise.row_degrees, noise.column_degrees, noise.cells.degrees) for noise in noises]
+        ),
+    )
+
+
 @cache
-def _expected(mask, shape, r, model):
+def _expected(table, r, model):
     """{statistic: (mean, squared standard error)} from independent draws."""
-    table = Table(np.frombuffer(mask, dtype=bool).reshape(shape))
     draws = prior_draws(np.random.default_rng(7), _REFERENCE_SIZE, table, r, model)
     values = statistics_of(draws, table, model)
     return {name: (y.mean(), y.var() / y.size) for name, y in values.items()}
@@ -147,14 +254,18 @@ def geweke_scores(sweep, table, r, model, options, *, n_chains, length, seed=0):
     """
     rng = np.random.default_rng([seed, 1])
     noise_from = 0 if model.noise_variance is None else sys.maxsize
-    context = context_of(options, seed, relaxed_from=n_chains * length // 2, noise_from=noise_from)
+    rates_from = 0 if model.a is None else sys.maxsize
+    context = context_of(
+        options, seed, relaxed_from=n_chains * length // 2, noise_from=noise_from,
+        rates_from=rates_from,
+    )  # fmt: skip
     starts = prior_draws(rng, n_chains, table, r, model)
     links, number = [], 0
     for c in range(n_chains):
-        state = state_of_draw(starts, c, model, number)
+        state = state_of_draw(starts, c, number)
         number = _one_chain(sweep, state, table, context, rng, length, links)
     chains = statistics_of(_stack(links), table, model)
-    expected = _expected(table.mask.tobytes(), table.shape, r, model)
+    expected = _expected(table, r, model)
     scores = {}
     for name, values in chains.items():
         means = values.reshape(n_chains, length).mean(axis=1)

@@ -1,14 +1,17 @@
 """The settings in which the samplers face Geweke's test, for the right code and for planted bugs."""
 
+import numpy as np
+import pytest
+
 from fillrank.samplers import gasr, gasr_published
+from fillrank.samplers.gasr import Options
+from fillrank.samplers.noise_steps import NoiseModel
 from reference.geweke import geweke_scores
 from reference.prior_draws import Model
 from reference.small_tables import EFFECTS, MASK, PLAIN, FullTable, Table
 
 # Lomax(5, 2) has four moments; at this noise the data say much about the signal.
-PLAIN_MODEL = Model(
-    a=5.0, b=2.0, noise_variance=0.01, has_effects=False, prior_scale=gasr._PRIOR_SCALE
-)
+PLAIN_MODEL = Model(a=5.0, b=2.0, noise_variance=0.01, has_effects=False)
 # At this noise the priors of the effects matter as well.
 EFFECTS_MODEL = PLAIN_MODEL._replace(has_effects=True, noise_variance=0.3)
 _RANK = 2
@@ -45,3 +48,31 @@ def published(n_chains, length, seed=0):
         gasr_published.sweep, _HOLES, _RANK, PLAIN_MODEL, PLAIN,
         n_chains=n_chains, length=length, seed=seed,
     )  # fmt: skip
+
+
+# With weights of entries, and the noise sampled.
+_WEIGHTED = Table(MASK, weights=np.random.default_rng(9).uniform(0.3, 3.0, int(MASK.sum())))
+# With log a ~ N(0, 1.5^2) some d would be larger than 1e15, and their data without digits.
+_LOG_A_SD = 0.3
+
+
+def mixture_with_everything(n_chains, length, seed=0, robust=True, full=False):
+    """Centres, effects, noise by row and column (and Student-t), sampled sigma, a and b, weights."""
+    noise = NoiseModel(rows=True, columns=True, robust=robust)
+    model = Model(None, None, None, has_effects=True, has_centres=True, noise=noise)
+    options = Options(row_effects=True, column_effects=True, centres=True, noise=noise)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gasr, "_LOG_A_SD", _LOG_A_SD)
+        return geweke_scores(
+            gasr.sweep, _FULL if full else _WEIGHTED, _RANK, model, options,
+            n_chains=n_chains, length=length, seed=seed,
+        )  # fmt: skip
+
+
+def mixture_with_centres(n_chains, length, seed=0):
+    """Centres, at a noise at which the data say much about them; a, b and sigma fixed."""
+    model = PLAIN_MODEL._replace(has_centres=True)
+    options = PLAIN._replace(centres=True)
+    return geweke_scores(
+        gasr.sweep, _HOLES, _RANK, model, options, n_chains=n_chains, length=length, seed=seed
+    )

@@ -8,6 +8,7 @@ import math
 import numpy as np
 from numba import njit
 
+from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, seek, start_stream, uniform
 from fillrank.draws.truncated_normal import truncated_normal
@@ -43,27 +44,61 @@ def normals_of_row(address, row, n):
     return _normals_of_row(address.key, address.sweep, address.purpose, row, n)
 
 
-def gaussian_rows_twin(X, mask, own, other, prior, noise_variance, address):
-    """(own, squares) after a Gibbs draw of each row's free coefficients, one by one.
+@njit
+def _gamma_at(key, sweep, purpose, row, column, shape, rate):
+    stream = start_stream(key, sweep, purpose)
+    seek(stream, row, column)
+    return gamma(stream, shape, rate)
+
+
+def student_weights_twin(e, precision, row, columns, noise, address):
+    """l_j ~ Gamma((nu + 1)/2, rate (nu + precision_j e_j^2)/2) for the residuals e of a row."""
+    shape = 0.5 * (noise.degrees + 1.0)
+    return np.array(
+        [
+            _gamma_at(
+                address.key, address.sweep, noise.purpose, row, j, shape,
+                0.5 * (noise.degrees + precision[t] * e[t] ** 2),
+            )
+            for t, j in enumerate(columns)
+        ]
+    )  # fmt: skip
+
+
+def gaussian_rows_twin(X, mask, own, other, prior, noise, address, weights=None):
+    """(own, squares, sums of l, sums of log l) after Gibbs draws of the coefficients of each row.
 
     The coefficient c of a factor f, with target y (what the other coefficients leave over), has the
-    distribution of a Gaussian linear model: precision sum f^2 / s2 + p, mean (sum f y / s2 + p * mean) /
-    precision, where s2 is the noise variance, p and mean belong to the prior.
+    distribution of a Gaussian linear model: precision sum q f^2 + p, mean (sum q f y + p * mean) /
+    precision, where p and mean belong to the prior and q = b_j w_ij l_ij / s2_i is the precision of an
+    entry. l_ij is drawn first if the noise is Student-t. ``weights`` is a full matrix, as X is.
     """
-    own, other = own.astype(float), other.astype(float)
-    squares = np.zeros(own.shape[0])
+    own, other, X = own.astype(float), other.astype(float), X.astype(float)
+    b = noise.roots**2 if noise.roots.size else np.ones(other.shape[0])
+    squares, totals, log_totals = (np.zeros(own.shape[0]) for _ in range(3))
     for i in range(own.shape[0]):
         columns = np.flatnonzero(mask[i])
+        relative = b[columns] * (1.0 if weights is None else weights[i, columns].astype(float))
+        if np.isfinite(noise.degrees):
+            e = X[i, columns] - other[columns] @ own[i]
+            drawn = student_weights_twin(
+                e, relative / noise.variances[i], i, columns, noise, address
+            )
+            relative = relative * drawn
+            totals[i], log_totals[i] = drawn.sum(), np.log(drawn).sum()
+        q = relative / noise.variances[i]
         normals = normals_of_row(address, i, len(prior.free))
         for p, k in enumerate(prior.free):
             precision, weighted = prior.precision[p], prior.precision[p] * prior.mean[p]
-            for j in columns:
-                rest = sum(own[i, q] * other[j, q] for q in range(own.shape[1]) if q != k)
-                precision += other[j, k] ** 2 / noise_variance
-                weighted += other[j, k] * (X[i, j] - rest) / noise_variance
+            for t, j in enumerate(columns):
+                rest = sum(own[i, s] * other[j, s] for s in range(own.shape[1]) if s != k)
+                precision += q[t] * other[j, k] ** 2
+                weighted += q[t] * other[j, k] * (X[i, j] - rest)
             own[i, k] = weighted / precision + normals[p] / math.sqrt(precision)
-        squares[i] = sum((X[i, j] - own[i] @ other[j]) ** 2 for j in columns)
-    return own, squares
+        squares[i] = sum(
+            relative[t] * (X[i, j] - own[i] @ other[j]) ** 2 for t, j in enumerate(columns)
+        )
+    return own, squares, totals, log_totals
 
 
 def published_scales_twin(X, mask, U, V, d, gamma, noise_variance, address):

@@ -1,5 +1,6 @@
 """Small tables with missing cells, and states of the samplers written out from their parts."""
 
+import math
 import sys
 
 import numpy as np
@@ -7,8 +8,9 @@ import numpy as np
 from fillrank.draws.streams import chain_key
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.gasr import Context, Options, State
-from fillrank.samplers.model import Data, Effect, detect_complete
-from fillrank.table.entries import compress
+from fillrank.samplers.model import Data, Effect, Noise, detect_complete
+from fillrank.samplers.noise_steps import FIRST_DEGREES, NoiseState
+from fillrank.table.entries import NO_WEIGHTS, compress
 
 PLAIN = Options(row_effects=False, column_effects=False, centres=False)
 EFFECTS = Options(row_effects=True, column_effects=True, centres=False)
@@ -22,9 +24,12 @@ SMALL_MASK = np.array([[1, 1, 1], [1, 0, 1], [0, 0, 0], [0, 1, 1]], dtype=bool)
 
 
 class Table:
-    """The places of the observed entries; hands out ``Data`` for their values, row by row."""
+    """The places of the observed entries; hands out ``Data`` for their values, row by row.
 
-    def __init__(self, mask, dtype=np.float64):
+    ``weights`` are those of the entries, row by row; None for none.
+    """
+
+    def __init__(self, mask, dtype=np.float64, weights=None):
         self.mask = mask
         self.shape = mask.shape
         self.i, self.j = np.nonzero(mask)
@@ -35,12 +40,17 @@ class Table:
         self._rows = compress(m, self.i, self.j, number)
         self._columns = compress(n, self.j, self.i, number)
         self._by_column = self._columns.values
+        self.weights = np.ones(self.n_entries) if weights is None else np.asarray(weights)
+        self._weights = NO_WEIGHTS if weights is None else self.weights.astype(dtype)
 
     def data(self, x):
         """The entries x (in the order of ``i``, ``j``) from both sides."""
-        x = np.asarray(x, dtype=self._dtype)
+        x, w = np.asarray(x, dtype=self._dtype), self._weights
         return Data(
-            self._rows._replace(values=x), self._columns._replace(values=x[self._by_column])
+            self._rows._replace(values=x, weights=w),
+            self._columns._replace(
+                values=x[self._by_column], weights=w[self._by_column] if w.size else w
+            ),
         )
 
     def transposed(self):
@@ -65,26 +75,51 @@ def table_and_values(mask, X, dtype=np.float64):
     return table, table.data(X[table.i, table.j])
 
 
+def make_noise(variance, shape, rows=None, columns=None, degrees=math.inf, law=None):
+    """The noise of a state; ``law`` holds the degrees of freedom of rows and of columns."""
+    rows = np.ones(shape[0]) if rows is None else np.array(rows, float)
+    columns = np.ones(shape[1]) if columns is None else np.array(columns, float)
+    cells = Noise(float(variance), rows, columns, float(degrees))
+    return NoiseState(cells, *map(float, law or (FIRST_DEGREES, FIRST_DEGREES)))
+
+
 def make_state(
-    U, V, d, gamma, *, a, b, noise_variance, alpha=0.0, beta=0.0,
-    row_effect=NO_EFFECT, column_effect=NO_EFFECT, sweep=0, dtype=np.float64,
+    U, V, d, gamma, *, a, b, noise_variance, alpha=0.0, beta=0.0, mu=0.0, nu=0.0,
+    row_effect=NO_EFFECT, column_effect=NO_EFFECT, sweep=0, dtype=np.float64, noise=None,
 ):  # fmt: skip
-    """The state of a chain with factors U (m, r), V (n, r) and centres at 0."""
+    """The state of a chain with factors U (m, r) and V (n, r), less their centres mu and nu."""
     r = d.size
+    mu, nu = np.zeros(r) + mu, np.zeros(r) + nu
     left, right = np.ones((U.shape[0], r + 2), dtype), np.ones((V.shape[0], r + 2), dtype)
-    left[:, :r], right[:, :r] = U, V
+    left[:, :r], right[:, :r] = U + mu, V + nu
     left[:, r], right[:, r + 1] = alpha, beta
     return State(
-        left, right, np.array(d, float), np.array(gamma, float), np.zeros(r), np.zeros(r),
-        row_effect, column_effect, a, b, noise_variance, sweep,
+        left, right, np.array(d, float), np.array(gamma, float), mu, nu,
+        row_effect, column_effect, a, b,
+        noise or make_noise(noise_variance, (len(U), len(V))), sweep,
     )  # fmt: skip
 
 
+def variance_of(state):
+    """sigma^2 of a state."""
+    return state.noise.cells.variance
+
+
+def with_variance(state, variance):
+    """The state with another sigma^2."""
+    return state._replace(
+        noise=state.noise._replace(cells=state.noise.cells._replace(variance=variance))
+    )
+
+
 def context_of(
-    options=PLAIN, seed=0, workers=None, relaxed_from=sys.maxsize, noise_from=sys.maxsize
-):
+    options=PLAIN, seed=0, workers=None, relaxed_from=sys.maxsize, noise_from=sys.maxsize,
+    rates_from=sys.maxsize,
+):  # fmt: skip
     """What stays fixed over a chain, on one thread."""
-    return Context(options, chain_key(seed, 0), workers or Workers(1), relaxed_from, noise_from)
+    return Context(
+        options, chain_key(seed, 0), workers or Workers(1), relaxed_from, noise_from, rates_from
+    )
 
 
 def random_state(rng, shape, r, dtype=np.float64, **parameters):
@@ -104,3 +139,10 @@ def dense_signal(state):
     scale = np.append(state.d, [1.0, 1.0])
     assert state.left.shape[1] == r + 2
     return np.einsum("ik,k,jk->ij", state.left.astype(float), scale, state.right.astype(float))
+
+
+def parts_of(value):
+    """All arrays and numbers of a state, one after the other."""
+    if isinstance(value, tuple):
+        return [part for each in value for part in parts_of(each)]
+    return [value]

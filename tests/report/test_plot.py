@@ -51,7 +51,7 @@ def test_spectrum_shows_means_draws_level_and_rank(model):
     level = detection_level((60, 40), model.observations_.n_entries, model.noise_variance_)
     np.testing.assert_allclose(lines(ax)["detection level"].get_ydata(), level)
 
-    scale = model.posterior_.units.scale
+    scale = model.posterior_.units.shared_scale
     first = scale * model.traces_.spectra[..., 0]
     np.testing.assert_allclose(bars(ax)[0, :, 1], np.quantile(first, (0.05, 0.95)))
 

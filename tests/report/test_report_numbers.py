@@ -85,6 +85,31 @@ def test_blocks_are_shares_and_averages(most, monkeypatch):
     np.testing.assert_allclose(filled.cells, block_means(signal, *size))
 
 
+def test_blocks_of_columns_with_their_own_units(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(30, 20)) * 10.0 ** np.arange(20) + 7.0
+    X[3, :5] = X[:, 19] = np.nan  # the last block has a column without values
+    model = fit(fr.GASR(**SAMPLED), X)
+    assert model.units_ == "columns"
+    monkeypatch.setattr(cells, "MAX_BLOCKS", 7)
+    signal = model.posterior_.block(np.arange(30), np.arange(20))
+    filled = cells.filled_blocks(model).cells
+    expected = block_means(signal, 7, 7)
+    size = np.abs(expected).max(axis=0)  # factors are in single precision, relative to it
+    np.testing.assert_allclose(filled / size, expected / size, atol=1e-5)
+    assert np.isnan(filled[:, -1]).all()
+    assert np.isfinite(filled[:, :-1]).all()
+
+
+def test_the_units_of_singular_values_and_maps_are_named():
+    X = np.random.default_rng(0).normal(size=(12, 8))
+    one, own = (
+        fit(fr.GASR(**SAMPLED, noise="one", units=units), X) for units in ("table", "columns")
+    )
+    for model, units in ((one, "in the table's units"), (own, "in standard units")):
+        assert fr.plot.spectrum(model).get_ylabel() == f"singular value, {units}"
+        assert units in fr.plot.map(model).get_xlabel()
+
+
 @pytest.mark.parametrize("name", ["GASR", "M3F"])
 def test_small_tables_are_shown_cell_by_cell(name):
     model, _ = fitted(name)

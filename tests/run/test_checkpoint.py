@@ -63,7 +63,8 @@ def fit(method=fr.GASR, **changes):
 
 def contents(model):
     """Return all numbers of a fitted model as bytes."""
-    parts = [*model.posterior_.draws, model.posterior_.mean, model.traces_[1:]]
+    draws = *model.posterior_.draws, model.posterior_.mean
+    parts = [(draw.left, draw.right, *draw.noise) for draw in draws] + [model.traces_[1:]]
     parts += [model.history_.values(), model.traces_.history.values()]
     numbers = [np.asarray(part) for each in parts for part in each]
     rank = str(model.rank_probabilities_).encode()
@@ -316,7 +317,7 @@ def test_without_a_seed_the_saved_one_is_used(source, folder, monkeypatch):
 def test_the_stopping_rule_stops_where_it_would_have(folder, monkeypatch):
     changes = {"n_sweeps": "auto", "burn_in": 20}
     complete = fit(**changes)
-    assert complete.n_sweeps_ < loop.AUTO_MOST_SWEEPS
+    assert complete.n_sweeps_ < loop.auto_most_sweeps(len(DATA))
     fail_in_sweep(monkeypatch, gasr, complete.n_sweeps_ - 3)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.05)
     with pytest.raises(Killed):
@@ -576,7 +577,14 @@ FORGERIES = [
     change("parts", []), change("parts/n_sweeps", -5), change("parts/n_sweeps", 10**9),
     change("parts/n_sweeps", 29), change("parts/n_sweeps", "x"),
     change("parts/states/0/sweep", 29), change("parts/states/0/sweep", 10**30),
-    change("parts/states/0/noise_variance", -1.0), change("parts/states/0/noise_variance", 1e300),
+    change("parts/states/0/noise/cells/variance", -1.0),
+    change("parts/states/0/noise/cells/variance", 1e300),
+    change("parts/states/0/noise/cells/degrees", {"float": "nan"}),
+    change("parts/states/0/noise/cells/degrees", 1.0),
+    change("parts/states/0/noise/row_degrees", {"float": "inf"}),
+    change("parts/states/0/noise/column_degrees", 0.0),
+    fill("states/0/noise/cells/rows", 0.0), fill("states/0/noise/cells/columns", np.nan),
+    rework("states/0/noise/cells/rows", lambda rows: rows[1:]),
     change("parts/states/0/a", 0.0), change("parts/states/0/b", {"float": "nan"}),
     change("parts/states/0/row_effect/variance", 0.0), change("parts/states/0/row_effect/mean", 1e200),
     change("parts/infos", []), change("parts/infos", [[{}]]),
@@ -589,7 +597,7 @@ FORGERIES = [
     fill("states/0/left", np.nan), fill("states/0/left", 1e30),
     fill("states/0/d", -1), fill("states/0/d", 1e300),
     fill("states/0/mu", np.inf), fill("states/0/mu", 2), fill("states/0/right", 1e3),
-    change("parts/states/0/a", 1e9), change("parts/states/0/b", 1e-9),
+    change("parts/states/0/a", 1e9), change("parts/states/0/b", 1e-11),
     rework("traces/probes", lambda probes: probes[0]), fill("traces/probes", np.nan),
     rework("traces/spectra", lambda spectra: spectra[:, 1:]), fill("traces/spectra", -1),
     rework("traces/spectra", lambda spectra: spectra[..., :1]),
@@ -624,9 +632,9 @@ def test_an_impossible_run_is_refused(forge, folder):
     ],
 )
 def test_the_sweeps_since_the_last_estimate_are_checked(forge, folder, monkeypatch):
-    fail_in_sweep(monkeypatch, gasr, 14)
+    fail_in_sweep(monkeypatch, gasr_published, 14)
     with pytest.raises(Killed):
-        fit(checkpoint=folder, n_chains=2)
+        fit(PUBLISHED, checkpoint=folder, n_chains=2)
     assert newest(folder).name == "run-000000007.fillrank"
     content = read(newest(folder), "checkpoint")
     forge(content.about, content.arrays)
@@ -634,9 +642,9 @@ def test_the_sweeps_since_the_last_estimate_are_checked(forge, folder, monkeypat
     if content.about["parts"]["infos"][0] == []:
         content = content._replace(arrays={name: content.arrays[name] for name in used})
     write(newest(folder), content)
-    fail_in_sweep(monkeypatch, gasr, 0)
+    fail_in_sweep(monkeypatch, gasr_published, 0)
     with pytest.warns(CheckpointWarning, match="after 6 sweeps"), pytest.raises(Killed):
-        fit(checkpoint=folder, n_chains=2)
+        fit(PUBLISHED, checkpoint=folder, n_chains=2)
 
 
 def tables():
@@ -661,7 +669,7 @@ def tables():
 def test_the_states_of_real_chains_are_valid(method, module, name, monkeypatch):
     """No run is refused, nor close to it, for the states of its chains."""
     model = method(**(SETTINGS | {"n_sweeps": 120, "burn_in": 60}))
-    is_valid = model._sampler().resumption.is_valid_state
+    is_valid = (bpmf if module is bpmf else gasr).is_valid_state
     for sampler in (gasr, bpmf):
         monkeypatch.setattr(sampler, "LARGEST_ENTRY", 1e6)
         monkeypatch.setattr(sampler, "LARGEST_SIGNAL", 1e9)
@@ -682,7 +690,9 @@ def test_the_states_of_real_chains_are_valid(method, module, name, monkeypatch):
     [
         fill("states/0/left", 1e12),
         fill("states/0/right", np.nan),
-        change("parts/states/0/noise_variance", 0.0),
+        change("parts/states/0/noise/cells/variance", 0.0),
+        fill("states/0/noise/cells/rows", np.inf),
+        change("parts/states/0/noise/column_degrees", 0.0),
         change("parts/infos/0", [{"residual_square": 1.0}]),
         rework("states/0/row_law/T", lambda T: T[:1]),
     ],
@@ -714,7 +724,7 @@ def test_draws_must_be_finite_numbers(value, folder):
     path = min(folder.glob("draws-*"))
     content = read(path, "draws of a checkpoint")
     if value < 0:
-        content.about["draws"]["13"][0]["noise_variance"] = value
+        content.about["draws"]["13"][0]["noise"]["variance"] = value
     else:
         content.arrays["13/0/left"][0] = value
     write(path, content)

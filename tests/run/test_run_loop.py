@@ -96,6 +96,11 @@ def failing(how):
     return sweep
 
 
+def with_infinite_noise(state):
+    cells = state.noise.cells._replace(variance=np.inf)
+    return state._replace(noise=state.noise._replace(cells=cells))
+
+
 def singular(state, info):
     raise np.linalg.LinAlgError("Singular matrix")
 
@@ -106,7 +111,7 @@ def singular(state, info):
         (singular, "Singular matrix"),
         (lambda state, info: 1 / 0, "division by zero"),
         (lambda state, info: (state, info._replace(residual_square=np.nan)), "not finite"),
-        (lambda state, info: (state._replace(noise_variance=np.inf), info), "not finite"),
+        (lambda state, info: (with_infinite_noise(state), info), "not finite"),
     ],
 )
 def test_a_sweep_that_fails_is_reported(how, cause):
@@ -196,7 +201,7 @@ def test_chains_do_not_depend_on_their_number():
 def test_hyperparameters_are_estimated_by_the_paper_s_schedule():
     chains = small_chains(DATA)
     steps = list(islice(run(chains, DATA, sampler_of(), n_adapt=11), 30))
-    noise = [step.states[0].noise_variance for step in steps]
+    noise = [step.states[0].noise.cells.variance for step in steps]
     changes = [t + 1 for t in range(1, 30) if noise[t] != noise[t - 1]]
     assert changes == [EM_WINDOW, 2 * EM_WINDOW]
     squares = np.array([step.infos[0].residual_square for step in steps[:5]])

@@ -5,15 +5,17 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import fillrank as fr
-from fillrank.draws.streams import ROW_HYPER, ROWS, Address, chain_key
+from fillrank.draws.streams import ROW_ENTRIES, ROW_HYPER, ROWS, Address, chain_key
+from fillrank.kernels.gaussian_rows import RowNoise
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf, model
 from fillrank.samplers.model import Data
-from fillrank.table.units import standardise
+from fillrank.table.units import shared_units, standardise
 from reference import bpmf_geweke
 from reference.geweke import worst
 from reference.p_values import limit_of
 from reference.planted import plant
+from reference.small_tables import variance_of
 
 JOINT = pytest.mark.parametrize("joint", [True, False], ids=["joint", "entries"])
 _CLEAR_SCORE = 6.0
@@ -38,8 +40,8 @@ def test_geweke(joint):
 
 @JOINT
 def test_geweke_with_fixed_noise(joint):
-    prior = bpmf_geweke.PRIOR._replace(noise=None)
-    _assert_no_alarm(bpmf_geweke.geweke_scores(joint, prior, n_chains=200, length=15))
+    model = bpmf_geweke.Model(samples_noise=False)
+    _assert_no_alarm(bpmf_geweke.geweke_scores(joint, model, n_chains=200, length=15))
 
 
 @pytest.mark.slow
@@ -56,10 +58,13 @@ BUGS = {
     "mean without shrinkage": ("draw_factor_prior", "n / weight * ubar", "ubar"),
     "mean with the wrong precision": ("draw_factor_prior", "/ math.sqrt(weight)", "/ math.sqrt(n)"),
     "mean by T instead of its transpose": ("draw_factor_prior", "np.linalg.solve(T.T, z)", "T @ z"),
-    "columns by the old rows": ("sweep", "right, left, column_prior", "right, state.left, column_prior"),
+    "columns by the old rows": (
+        "sweep", "state.right, left, column_prior", "state.right, state.left, column_prior"
+    ),
     "columns under the rows' prior": ("sweep", "left, column_prior, row", "left, row_prior, row"),
-    "noise without half": ("sweep", "b + 0.5 * square", "b + square"),
-    "noise of too few entries": ("sweep", "a + 0.5 * data.n_entries", "a + 0.25 * data.n_entries"),
+    "noise of too many entries": (
+        "sweep", "where, column_counts, sums)\n    return", "where, 2 * column_counts, sums)\n    return"
+    ),
     "basis not taken back": ("_draw_entries", "multiplied(drawn, B.T", "multiplied(drawn, inverse"),
 }  # fmt: skip
 
@@ -73,8 +78,9 @@ def test_a_planted_bug_is_caught(monkeypatch, name):
 
 
 def test_a_variance_as_weight_is_caught(monkeypatch):
-    plant(monkeypatch, model, "_draw_jointly", "1.0 / noise_variance", "noise_variance")
-    scores = bpmf_geweke.geweke_scores(True, n_chains=150, length=10)
+    plant(monkeypatch, model, "_draw_jointly", "1.0 / noise.variances", "noise.variances")
+    model_of_noise = bpmf_geweke.Model(samples_noise=False)
+    scores = bpmf_geweke.geweke_scores(True, model_of_noise, n_chains=150, length=10)
     assert worst(scores)[1] > _CLEAR_SCORE, worst(scores)
 
 
@@ -84,10 +90,11 @@ def _scores_of_an_empty_row(draw_rows):
     law = bpmf.FactorPrior(np.array([1.0, -2.0]), np.array([[2.0, 0.0], [1.5, 0.5]]))
     other = rng.standard_normal((3, 2))
     data = bpmf_geweke.TABLE.data(rng.standard_normal(bpmf_geweke.TABLE.n_entries))
-    half = bpmf.Half(data.rows, np.zeros((4, 2)), other, law, np.array([1, 2, 3]))
+    noise = RowNoise(np.full(4, 0.5), np.zeros(0), np.inf, ROW_ENTRIES)
+    half = bpmf.Half(data.rows, np.zeros((4, 2)), other, law, np.array([1, 2, 3]), noise)
     drawn = []
     for t in range(4000):
-        own, _ = draw_rows(half, 0.5, Address(chain_key(6, 0), t, ROWS), Workers(1))
+        own, _ = draw_rows(half, Address(chain_key(6, 0), t, ROWS), Workers(1))
         drawn.append(own[2])
     white = (np.array(drawn) - law.mean) @ law.T
     moments = np.column_stack([white, white[:, 0] * white[:, 1], (white**2 - 1) / np.sqrt(2)])
@@ -105,8 +112,8 @@ def test_a_row_without_entries_comes_from_the_distribution(way):
 @pytest.mark.parametrize(
     ("way", "old", "new"),
     [
-        ("entries", "inverse @ factor_prior.mean", "factor_prior.mean"),
-        ("joint", "factor_prior.T @ factor_prior.T.T", "factor_prior.T.T @ factor_prior.T"),
+        ("entries", "inverse @ half.prior.mean", "half.prior.mean"),
+        ("joint", "half.prior.T @ half.prior.T.T", "half.prior.T.T @ half.prior.T"),
     ],
 )
 def test_a_wrong_prior_of_rows_is_caught(monkeypatch, way, old, new):
@@ -149,12 +156,13 @@ def test_a_wishart_with_its_scale_transposed_is_caught(monkeypatch):
 
 def _small(seed=0, missing=0.5, shape=(150, 120)):
     data, truth = fr.synthetic(*shape, 3, 0.5, missing, random_state=seed)
-    standard = standardise(data, True, np.dtype("float32"))
-    return Data(standard.rows, standard.columns), (truth - standard.location) / standard.scale
+    units = shared_units(data, True, None)
+    standard = Data(*standardise(data, units, np.dtype("float32")))
+    return standard, (truth - units.location) / units.scale
 
 
 def _run(data, joint, workers, n_sweeps, rank=5):
-    prior = bpmf.Hyperprior(2.0, float(rank), 0.01, (1.0, 0.01))
+    prior = bpmf.Hyperprior(2.0, float(rank), 0.01)
     context = bpmf.Context(prior, joint, chain_key(0, 0), workers)
     rng = np.random.default_rng(0)
     state = bpmf.init(data.shape, rank, 0.5, np.dtype("float32"), rng)
@@ -173,7 +181,7 @@ def test_same_bits_on_any_number_of_threads(joint):
     for state in states[1:]:
         np.testing.assert_array_equal(state.left, states[0].left)
         np.testing.assert_array_equal(state.right, states[0].right)
-        assert state.noise_variance == states[0].noise_variance
+        assert variance_of(state) == variance_of(states[0])
 
 
 @JOINT
@@ -189,7 +197,7 @@ def test_the_basis_makes_both_matrices_diagonal():
     rng = np.random.default_rng(1)
     T, other = rng.standard_normal((4, 4)), rng.standard_normal((9, 4))
     counts = rng.integers(1, 5, 9)
-    half = bpmf.Half(None, None, other, bpmf.FactorPrior(np.zeros(4), T), counts)
+    half = bpmf.Half(None, None, other, bpmf.FactorPrior(np.zeros(4), T), counts, None)
     B, inverse = bpmf.common_basis(half, Workers(1))
     np.testing.assert_allclose(B @ inverse, np.eye(4), atol=1e-12)
     np.testing.assert_allclose(B.T @ (T @ T.T) @ B, np.eye(4), atol=1e-10)
@@ -203,7 +211,7 @@ def test_both_ways_sample_the_same_posterior():
     cells = np.arange(40).repeat(30), np.tile(np.arange(30), 40)
     means, errors = [], []
     for joint in (True, False):
-        prior = bpmf.Hyperprior(2.0, 4.0, 0.1, (1.0, 0.01))
+        prior = bpmf.Hyperprior(2.0, 4.0, 0.1)
         context = bpmf.Context(prior, joint, chain_key(2, int(joint)), Workers(1))
         state = bpmf.init(data.shape, 4, 0.5, np.dtype("float64"), np.random.default_rng(0))
         drawn = []

@@ -1,7 +1,6 @@
 """Geweke's joint test of both samplers, with a and b fixed and centres off.
 
-(The centres' flat prior is improper: there is nothing to draw data from. Their conditionals are
-tested in test_gasr_conditionals.py.)
+test_noise_geweke.py has centres, sampled a and b, and unequal noise.
 """
 
 import pytest

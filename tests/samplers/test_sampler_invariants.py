@@ -10,6 +10,7 @@ from fillrank.runtime.threads import Workers
 from fillrank.samplers import gasr, gasr_published
 from fillrank.samplers.gasr import Context, Options
 from fillrank.samplers.model import Data, Effect
+from fillrank.samplers.noise_steps import NoiseModel
 from fillrank.table.entries import compress
 from reference.p_values import batch_means, limit_of
 from reference.small_tables import (
@@ -19,11 +20,15 @@ from reference.small_tables import (
     Table,
     context_of,
     dense_signal,
+    parts_of,
     random_state,
     table_and_values,
+    variance_of,
+    with_variance,
 )
 
 ALL = Options(row_effects=True, column_effects=True, centres=True)
+UNEQUAL = ALL._replace(noise=NoiseModel(rows=True, columns=True, robust=True, resolution=0.03))
 SAMPLERS = [
     pytest.param(gasr.sweep, PLAIN, id="mixture"),
     pytest.param(gasr.sweep, EFFECTS, id="mixture, effects"),
@@ -83,9 +88,9 @@ def test_sweeps_change_everything_and_not_their_input(sweep, options):
     """Each free number is drawn in every sweep; constants and the given arrays are left alone."""
     data, _, _, state = _problem()
     r = state.d.size
-    before = [np.copy(part) for part in state]
+    before = [np.copy(part) for part in parts_of(state)]
     after, _ = sweep(state, data, context_of(options))
-    for old, part in zip(before, state, strict=True):
+    for old, part in zip(before, parts_of(state), strict=True):
         np.testing.assert_array_equal(old, part)
     moved = {"left": after.left[:, :r] != state.left[:, :r], "gamma": after.gamma != state.gamma}
     moved |= {"right": after.right[:, :r] != state.right[:, :r], "d": after.d != state.d}
@@ -103,7 +108,7 @@ def test_sweeps_change_everything_and_not_their_input(sweep, options):
     np.testing.assert_array_equal(after.left[:, r + 1], 1.0)
     np.testing.assert_array_equal(after.right[:, r], 1.0)
     assert after.sweep == state.sweep + 1
-    assert (after.a, after.b, after.noise_variance) == (state.a, state.b, state.noise_variance)
+    assert (after.a, after.b, variance_of(after)) == (state.a, state.b, variance_of(state))
 
 
 @pytest.mark.parametrize(("sweep", "options"), [p for p in SAMPLERS if not p.values[1].row_effects])
@@ -116,9 +121,8 @@ def test_units_do_not_matter(sweep, options):
     c = 8.0
     data, mask, X, state = _problem()
     _, scaled_data = table_and_values(mask, c * X)
-    scaled = state._replace(
-        d=c * state.d, b=c * state.b, noise_variance=c**2 * state.noise_variance
-    )
+    scaled = state._replace(d=c * state.d, b=c * state.b)
+    scaled = with_variance(scaled, c**2 * variance_of(state))
     context = context_of(options)
     one, other = (
         _chain(sweep, state, data, context, 20),
@@ -181,21 +185,25 @@ def _large_problem(dtype):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
-    ("sweep", "options"), [(gasr.sweep, ALL), (gasr_published.sweep, PLAIN)],
-    ids=["mixture", "published"],
-)  # fmt: skip
+    ("sweep", "options"),
+    [(gasr.sweep, ALL), (gasr.sweep, UNEQUAL), (gasr_published.sweep, PLAIN)],
+    ids=["mixture", "mixture, unequal noise", "published"],
+)
 def test_threads_and_ranges_do_not_change_a_bit(monkeypatch, sweep, options, dtype):
     data, state = _large_problem(dtype)
+    if options.noise.robust:
+        cells = state.noise.cells._replace(degrees=5.0)
+        state = state._replace(noise=state.noise._replace(cells=cells))
     outcomes = []
     for n_threads, shortest in [(1, 0.2), (2, 0.2), (4, 0.2), (2, 1.0), (4, 0.01)]:
         monkeypatch.setattr(workers_module, "_SHORTEST", shortest)
         with Workers(n_threads) as workers:
-            context = Context(options, chain_key(4, 0), workers, 2)
+            context = Context(options, chain_key(4, 0), workers, 2, 1, 1)
             *_, last = _chain(sweep, state, data, context, 5)
         outcomes.append(last)
     first, *others = outcomes
     for other in others:
-        for part, part_of_other in zip((*first[0], *first[1]), (*other[0], *other[1]), strict=True):
+        for part, part_of_other in zip(parts_of(first), parts_of(other), strict=True):
             np.testing.assert_array_equal(part, part_of_other)
 
 

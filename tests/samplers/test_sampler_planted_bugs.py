@@ -11,10 +11,11 @@ import pytest
 
 import fillrank.kernels.gaussian_rows
 import fillrank.kernels.published
-from fillrank.samplers import gasr, gasr_published, model
+from fillrank.noise import precisions
+from fillrank.samplers import gasr, gasr_published, model, noise_steps
 from reference import conditionals, geweke_cases
 from reference.geweke import worst
-from reference.planted import plant
+from reference.planted import plant, set_constants
 from reference.small_tables import CENTRES, PLAIN
 
 _CLEAR_SCORE = 6.0
@@ -43,10 +44,6 @@ def _in_rows_draw(old, new):
     return Bug(rows_kernel, "_draw", old, new, users=("gaussian_rows",), into=(model,))
 
 
-def _in_moves(old, new):
-    return Bug(rows_kernel, "_moves", old, new, users=("gaussian_rows",), into=(model,))
-
-
 def _in_ball_rows(old, new):
     return Bug(published_kernels, "ball_rows", old, new, into=(gasr_published,))
 
@@ -68,7 +65,12 @@ def _d(old, new):
 
 
 def _variance(old, new):
-    return Bug(gasr, "draw_variance", old, new, users=("_draw_effect", "_draw_noise"))
+    users = ("draw_noise_variance",)
+    return Bug(precisions, "draw_variance", old, new, users, into=(gasr, noise_steps, conditionals))
+
+
+def _level(old, new):
+    return Bug(noise_steps, "draw_level", old, new, into=(gasr,))
 
 
 def _parametrize(bugs, every_time):
@@ -83,6 +85,8 @@ def _parametrize(bugs, every_time):
 
 def _plant(monkeypatch, bug):
     plant(monkeypatch, *bug)
+    if bug.name == "draw_variance":  # frozen in a compiled function of another module
+        set_constants(monkeypatch, gasr, {}, ("_draw_effect",))
 
 
 def _assert_clear_score(scores):
@@ -101,29 +105,34 @@ MIXTURE = {
     "gamma of shape a": _rates("a + 1.0", "a"),
     "gamma forgets d": _rates("b + d[k]", "b"),
     "tau one dimension short": Bug(
-        gasr, "_half_sweep", "_draw_taus(address, R, gamma, n)", "_draw_taus(address, R, gamma, n - 1)"
+        gasr, "_half_sweep", "centre**2, gamma, n_ball)", "centre**2, gamma, n_ball - 1)"
     ),
     "d without its Jacobian": Bug(
-        gasr, "_half_sweep", "_draw_ds(address, R, gamma, n)", "_draw_ds(address, R, gamma, n - 1)"
+        gasr, "_half_sweep", "_draw_ds(address, R, gamma, n_ball)",
+        "_draw_ds(address, R, gamma, n_ball - 1)",
     ),
     "d from its proposal": _d("log_accept = -gamma * (d - rho)", "log_accept = 0.0"),
     "tau of shape m/2": _tau("0.5 * (m - 1)", "0.5 * m"),
     "tau is the precision": Bug(gasr, "_prior", "2.0 * tau", "tau"),
-    "noise forgotten in the draw": _in_moves("(1.0 - a * a) * noise_variance", "1.0 - a * a"),
-    "noise forgotten in the prior": _in_moves("noise_variance * prior", "prior"),
-    "relaxed draws of full variance": _in_moves("(1.0 - a * a)", "1.0"),
-    "relaxed, and the prior at full strength": _in_rows_draw("* moves.gain * share", "* share"),
+    "noise forgotten in the draw": _in_rows_draw("(1.0 - a * a) * noise_variance", "(1.0 - a * a)"),
+    "noise forgotten in the prior": _in_rows_draw("noise_variance * prior", "prior"),
+    "relaxed draws of full variance": _in_rows_draw("(1.0 - a * a) *", ""),
+    "relaxed, and the prior at full strength": _in_rows_draw(
+        "- old) * (1.0 - a) * share", "- old) * share"
+    ),
     "stale residual": _in_rows_kernel(
         "steps = (own.dtype.type(old - own[i, k]), none)", "steps = (none, none)"
     ),
     "the second of a pair stale": _in_rows_kernel("s_1 += steps[0] * c_01", "pass"),
     "columns with the normals of the rows": Bug(
-        gasr, "sweep", "streams.COLUMNS", "streams.ROWS"
+        gasr, "_column_side", "streams.COLUMNS", "streams.ROWS"
     ),
     "columns with the scalars of the rows": Bug(
-        gasr, "sweep", "streams.COLUMN_SCALARS", "streams.ROW_SCALARS"
+        gasr, "_column_side", "streams.COLUMN_SCALARS", "streams.ROW_SCALARS"
     ),
-    "d of the columns lost": Bug(gasr, "sweep", "columns, d, square =", "columns, _, square ="),
+    "d of the columns lost": Bug(
+        gasr, "sweep", "column_effect=columns.effect, d=d)", "column_effect=columns.effect)"
+    ),
     "d of the rows lost": Bug(
         gasr, "sweep", "row_effect=rows.effect, d=d)", "row_effect=rows.effect)"
     ),
@@ -152,7 +161,7 @@ def test_geweke_catches_in_the_mixture_sampler(monkeypatch, bug):
 
 EFFECTS = {
     "degrees of freedom": _variance("0.5 * (n + 1)", "0.5 * n"),
-    "a prior of another scale": _variance("1.0 / _PRIOR_SCALE**2", "1.0"),
+    "a prior of another scale": _variance("1.0 / PRIOR_SCALE**2", "1.0"),
     "square about the old mean": Bug(gasr, "_draw_effect", "n, about_new)", "n, square)"),
     "sd for variance": Bug(
         gasr, "_prior", "1.0 / side.effect.variance", "side.effect.variance ** -0.5"
@@ -160,7 +169,7 @@ EFFECTS = {
     "the step of a pair's second forgotten": _in_rows_kernel(
         "steps = (steps[0], own.dtype.type(old - own[i, k]))", "pass"
     ),
-    "sign of the prior mean": _in_moves("shrink * prior.mean", "-shrink * prior.mean"),
+    "sign of the prior mean": _in_rows_draw("(prior.mean[p] - old)", "(-prior.mean[p] - old)"),
 }  # fmt: skip
 
 
@@ -171,10 +180,10 @@ def test_geweke_catches_in_the_effects(monkeypatch, bug):
 
 
 NOISE = {
-    "noise of too few entries": Bug(gasr, "sweep", "data.n_entries, square)", "r, square)"),
+    "noise of too few entries": _level("n_entries = int(counts.sum())", "n_entries = counts.size"),
     "noise without half of the squares": _variance("0.5 * square", "square"),
-    "noise drawn with the scalars of the rows": Bug(
-        gasr, "sweep", "streams.NOISE", "streams.ROW_SCALARS"
+    "noise drawn with the scalars of the rows": _level(
+        "purpose=streams.NOISE", "purpose=streams.ROW_SCALARS"
     ),
     "degrees of freedom": _variance("0.5 * (n + 1)", "0.5 * n"),
 }
@@ -235,26 +244,26 @@ def test_brute_force_catches_in_tau_and_d(monkeypatch, bug):
 
 
 HALF_SWEEP = {
-    "centre on the wrong side": Bug(
-        gasr, "_half_sweep", "centre + total / n", "centre - total / n"
-    ),
+    "centre on the wrong side": Bug(gasr, "_draw_centres", "total / weight", "-total / weight"),
     "square about the old centre": Bug(
-        gasr, "_half_sweep", "R = R - 2 * shift * total + n * shift**2", "pass"
+        gasr, "_half_sweep", "R = R - 2 * shift * total + n * shift**2", "R = R"
     ),
-    "centre flat in mu, for d": Bug(
-        gasr, "_half_sweep", "_draw_ds(address, R, gamma, n)", "_draw_ds(address, R, gamma, n + 1)"
+    "d without the square of the centre": Bug(
+        gasr, "_half_sweep", "n * shift**2 + _CENTRE_WEIGHT * new**2", "n * shift**2"
     ),
-    "variance of the centre after": Bug(
-        gasr, "_half_sweep", "_CENTRE_AFTER, address, total / n, 1 / np.sqrt(2 * tau * n)",
-        "_CENTRE_AFTER, address, total / n, 1 / np.sqrt(tau * n)",
+    "tau without the square of the centre": Bug(
+        gasr, "_half_sweep", "R + _CENTRE_WEIGHT * centre**2", "R"
     ),
+    "m for m + 1": Bug(gasr, "_half_sweep", "n + 1 if context.options.centres else n", "n"),
+    "centre without its weight": Bug(gasr, "_draw_centres", "n + _CENTRE_WEIGHT", "n"),
+    "variance of the centre": Bug(gasr, "_draw_centres", "2 * tau * weight", "tau * weight"),
     "rows shrink to minus the centre": Bug(
         gasr, "_prior", "np.arange(tau.size), centre,", "np.arange(tau.size), -centre,"
     ),
 }  # fmt: skip
 
 
-@_parametrize(HALF_SWEEP, ["centre on the wrong side", "centre flat in mu, for d"])
+@_parametrize(HALF_SWEEP, HALF_SWEEP)
 def test_brute_force_catches_in_the_centres(monkeypatch, bug):
     _plant(monkeypatch, bug)
     _assert_clear_p(conditionals.half_sweep_draws(CENTRES))
@@ -268,7 +277,7 @@ def test_brute_force_catches_a_wrong_prior_precision(monkeypatch):
 
 EFFECT_LAWS = {
     "no prior of the mean": Bug(
-        gasr, "_draw_effect", "1.0 / _PRIOR_SCALE**2 + n / variance", "n / variance"
+        gasr, "_draw_effect", "1.0 / PRIOR_SCALE**2 + n / variance", "n / variance"
     ),
     "degrees of freedom": _variance("0.5 * (n + 1)", "0.5 * n"),
     "no prior of the variance": _variance("inverse_xi + 0.5 * square", "0.5 * square"),

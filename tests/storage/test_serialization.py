@@ -8,13 +8,14 @@ import pytest
 
 from fillrank.errors import InputError, ReadError
 from fillrank.kernels.ordinal import Scorer
-from fillrank.posterior.low_rank import Units
-from fillrank.posterior.model_file import _Levels, _LowRank
+from fillrank.posterior.model_file import _Levels, _LowRank, _StoredDraw, _StoredNoise
 from fillrank.samplers import bpmf, gasr, ipm3f
-from fillrank.samplers.model import Draw, Effect
+from fillrank.samplers.model import Effect, Noise
+from fillrank.samplers.noise_steps import NoiseState
 from fillrank.solvers.fit import PathPoint
 from fillrank.storage.array_file import DTYPES, Content, read, write
 from fillrank.storage.serialization import Labels, pack, unpack, unpack_all
+from fillrank.table.units import Units
 
 
 class Point(NamedTuple):
@@ -350,7 +351,13 @@ def array(*shape, dtype=np.float32):
 
 
 def draw():
-    return Draw(array(4, 2), array(3, 2), 0.1)
+    noise = _StoredNoise(0.1, array(4, dtype=np.float64), None, math.inf)
+    return _StoredDraw(array(4, 2), array(3, 2), noise)
+
+
+def noise_state():
+    precisions = np.exp(array(4, dtype=np.float64)), np.ones(3)
+    return NoiseState(Noise(1e-10, *precisions, math.inf), row_degrees=4.0, column_degrees=1e3)
 
 
 STORED = {
@@ -358,7 +365,7 @@ STORED = {
         gasr.State,
         gasr.State(
             array(4, 4), array(3, 4), *(array(2, dtype=np.float64) for _ in range(4)),
-            Effect(0.0, 0.25), Effect(-0.1, 1.0), 1.0, 1 / 3, 1e-10, 17,
+            Effect(0.0, 0.25), Effect(-0.1, 1.0), 1.0, 1 / 3, noise_state(), 17,
         ),
     ),
     "bpmf": (
@@ -366,7 +373,7 @@ STORED = {
         bpmf.State(
             array(4, 2), array(3, 2), bpmf.FactorPrior(array(2), array(2, 2)),
             bpmf.FactorPrior(array(2), array(2, 2)),
-            0.5, 3,
+            noise_state(), 3,
         ),
     ),
     "ipm3f": (
@@ -375,9 +382,9 @@ STORED = {
     ),
     "posterior": (
         _LowRank,
-        _LowRank([draw(), draw()], Units(3.5, 1.1, (1.0, 5.0)), draw()),
+        _LowRank([draw(), draw()], Units.equal(3.5, 1.1, 3, (1.0, 5.0)), draw()),
     ),
-    "no scale": (_LowRank, _LowRank([draw()], Units(0.0, 1.0, None), draw())),
+    "no scale": (_LowRank, _LowRank([draw()], Units.equal(0.0, 1.0, 3, None), draw())),
     "ordinal": (
         _Levels,
         _Levels([Scorer(array(4, 2), array(3, 2), array(4, 4))] * 2, np.arange(1.0, 6.0)),

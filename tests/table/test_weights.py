@@ -13,7 +13,7 @@ from fillrank import Observations
 from fillrank.errors import InputError, UnknownNameError
 from fillrank.table.entries import NO_WEIGHTS, compress, group_by_row, transpose
 from fillrank.table.observations import fingerprint
-from fillrank.table.units import standardise
+from helpers.standard_units import standardised
 from helpers.strategies import few, triplets
 
 NAN = np.nan
@@ -141,14 +141,14 @@ def test_splits_and_subsets_keep_the_weights():
 
 def test_standard_units_keep_the_weights():
     observations = weighted()
-    for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-        standard = standardise(observations, True, dtype)
+    for dtype in ("float32", "float64"):
+        standard = standardised(observations, dtype)
         assert standard.rows.weights.dtype == standard.columns.weights.dtype == dtype
         assert standard.rows.weights.tolist() == [1.0, 4.0, 0.5, 2.0]
         assert standard.columns.weights.tolist() == [1.0, 0.5, 4.0, 2.0]
-    one_row = standardise(Observations.from_matrix(X[:1], weights=W[:1]), True, dtype)
+    one_row = standardised(Observations.from_matrix(X[:1], weights=W[:1]))
     assert one_row.rows.weights.tolist() == one_row.columns.weights.tolist() == [1.0, 4.0]
-    assert standardise(Observations.from_matrix(X), True, dtype).rows.weights is NO_WEIGHTS
+    assert standardised(Observations.from_matrix(X)).rows.weights is NO_WEIGHTS
 
 
 def test_the_fingerprint_depends_on_the_weights():

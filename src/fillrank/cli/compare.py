@@ -30,7 +30,7 @@ from fillrank.cli.messages import (
     show_files,
     stdout,
 )
-from fillrank.cli.models import Settings
+from fillrank.cli.models import SAMPLERS, Settings
 from fillrank.cli.results import as_json as json_text
 from fillrank.cli.results import show_json
 from fillrank.cli.signals import FAILED, INTERRUPTED
@@ -81,6 +81,9 @@ def compare(
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
     seed: options.Seed = 0,
+    units: options.Units = "auto",
+    noise: options.Noise = "auto",
+    robust: options.Robust = False,
     threads: options.Threads = None,
     file: Annotated[
         Path | None,
@@ -112,7 +115,11 @@ def compare(
     )  # fmt: skip
     data = source.read(origin, quiet, to_fill=False)
     parts = [Split(*data.split(hold_out, random_state=seed + k)) for k in range(splits)]
-    settings = [Settings(name, threads=threads, seed=seed) for name in methods]
+    of_all = Settings(threads=threads, seed=seed)
+    of_samplers = of_all._replace(units=units, noise=noise, robust=robust)
+    settings = [
+        (of_samplers if name in SAMPLERS else of_all)._replace(method=name) for name in methods
+    ]
     if not quiet:
         models.report_cost(settings, data, times=splits)
     comparison = Comparison(settings, parts, level)

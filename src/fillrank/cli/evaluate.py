@@ -45,6 +45,10 @@ def evaluate(
     max_rank: options.MaxRank = "auto",
     sweeps: options.Sweeps = "auto",
     chains: options.Chains = 2,
+    units: options.Units = "auto",
+    noise: options.Noise = "auto",
+    robust: options.Robust = False,
+    keep_empty: options.KeepEmpty = False,
     threads: options.Threads = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -66,7 +70,10 @@ def evaluate(
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
     )  # fmt: skip
-    settings = Settings(method, max_rank, sweeps, chains, threads, seed)
+    settings = Settings(
+        method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise, robust=robust,
+        keep_empty=keep_empty,
+    )  # fmt: skip
     models.check(settings, origin)
     data = source.read(origin, quiet, to_fill=False)
     splits = _splits(data, folds or _USUAL_FOLDS, hold_out, seed)

@@ -51,6 +51,10 @@ def fit(
     max_rank: options.MaxRank = "auto",
     sweeps: options.Sweeps = "auto",
     chains: options.Chains = 2,
+    units: options.Units = "auto",
+    noise: options.Noise = "auto",
+    robust: options.Robust = False,
+    keep_empty: options.KeepEmpty = False,
     threads: options.Threads = None,
     checkpoint: options.Checkpoint = None,
     dask: options.Dask = None,
@@ -71,7 +75,9 @@ def fit(
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
     )  # fmt: skip
-    settings = Settings(method, max_rank, sweeps, chains, threads, seed, checkpoint)
+    settings = Settings(
+        method, max_rank, sweeps, chains, threads, seed, checkpoint, units, noise, robust, keep_empty
+    )  # fmt: skip
     models.check(settings, origin)
     file = Path(f"{_stem(origin)}{ENDING}") if model is None else model
     _check_file(file, force, origin.table)

@@ -20,7 +20,7 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.cli.messages import escape, format_duration, report
-from fillrank.cli.options import MethodName
+from fillrank.cli.options import MethodName, NoiseName, UnitsName
 from fillrank.cli.source import Source, is_table
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.runtime.memory import available_memory, format_bytes
@@ -58,6 +58,10 @@ class Settings(NamedTuple):
     threads: int | None = None
     seed: int = 0
     checkpoint: str | None = None
+    units: UnitsName = "auto"
+    noise: NoiseName = "auto"
+    robust: bool = False
+    keep_empty: bool = False
 
 
 def check(settings: Settings, source: Source | None = None) -> None:
@@ -67,7 +71,7 @@ def check(settings: Settings, source: Source | None = None) -> None:
     default = Settings()
     given = [
         option
-        for option in ("sweeps", "chains", "checkpoint")
+        for option in ("sweeps", "chains", "checkpoint", "units", "noise", "robust", "keep_empty")
         if getattr(settings, option) != getattr(default, option)
     ]
     if source is not None:
@@ -95,6 +99,10 @@ def make(settings: Settings, progress: bool) -> Any:
             "n_sweeps": settings.sweeps,
             "n_chains": settings.chains,
             "checkpoint": settings.checkpoint,
+            "units": settings.units,
+            "noise": settings.noise,
+            "robust": settings.robust,
+            "keep_empty": settings.keep_empty,
         }
     return getattr(fr, settings.method)(**arguments)
 

@@ -14,6 +14,8 @@ MethodName = Literal[
     "GASR", "BPMF", "SoftImpute", "SoftImputeALS", "HASI", "RelaxedSpectral", "M3F", "IPM3F"
 ]
 FormatName = Literal["csv", "tsv", "parquet", "mtx", "npy", "npz"]
+UnitsName = Literal["auto", "table", "columns"]
+NoiseName = Literal["auto", "one", "rows", "columns", "both"]
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
 FILE_KINDS = ".csv .tsv .txt .dat .data .parquet .mtx .mm .npy .npz, text also as .gz"
 
@@ -134,6 +136,30 @@ Sweeps = Annotated[
 ]
 Chains = Annotated[
     int, _fitting(metavar="N", min=1, help="Independent chains of the sampler (GASR, BPMF).")
+]
+Units = Annotated[
+    UnitsName,
+    _fitting(
+        help="Whether all columns have one unit, or each its own (GASR, BPMF); auto: by their means and "
+        "standard deviations."
+    ),
+]
+Noise = Annotated[
+    NoiseName,
+    _fitting(help="How the noise level differs (GASR, BPMF); auto: as the units suggest."),
+]
+Robust = Annotated[
+    bool,
+    _fitting(
+        "--robust", help="Let single outlying values count less: Student-t noise (GASR, BPMF)."
+    ),
+]
+KeepEmpty = Annotated[
+    bool,
+    _fitting(
+        "--keep-empty",
+        help="Fill columns without any value, too, if columns have their own units (GASR, BPMF).",
+    ),
 ]
 Threads = Annotated[
     int | None, _fitting(metavar="N", min=1, help="Number of threads.", show_default="all")

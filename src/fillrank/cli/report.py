@@ -40,6 +40,10 @@ def report(
     max_rank: options.MaxRank = "auto",
     sweeps: options.Sweeps = "auto",
     chains: options.Chains = 2,
+    units: options.Units = "auto",
+    noise: options.Noise = "auto",
+    robust: options.Robust = False,
+    keep_empty: options.KeepEmpty = False,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
     force: options.Force = False,
@@ -64,7 +68,10 @@ def report(
         origin = Source(
             table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
         )  # fmt: skip
-        settings = Settings(method, max_rank, sweeps, chains, threads, seed)
+        settings = Settings(
+            method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise,
+            robust=robust, keep_empty=keep_empty,
+        )  # fmt: skip
         _report_table(Job(origin, file, settings, hold_out=hold_out, quiet=quiet))
     show_files([file])
 

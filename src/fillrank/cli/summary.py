@@ -79,8 +79,17 @@ def _describe_factors(model: Any) -> Results:
     lines = [("Rank", rank)]
     if model.completion_.record.noise_variance is not None:
         noise = math.sqrt(model.noise_variance_)
-        lines.append(("Noise level", f"{noise:.3g} (standard deviation)"))
-    return lines
+        unit = (
+            "in standard deviations of a column" if has_own_units(model) else "standard deviation"
+        )
+        lines.append(("Noise level", f"{noise:.3g} ({unit})"))
+    notes = model.completion_.record.notes or []
+    return [*lines, *(("Note", note) for note in notes)]
+
+
+def has_own_units(model: Any) -> bool:
+    """Whether the columns of the model's table have their own units."""
+    return bool(model.completion_.record.units == "columns")
 
 
 def _describe_held_out(held_out: HeldOut) -> Results:
@@ -167,6 +176,9 @@ def _results(model: GASR) -> dict[str, Any]:
     return {
         "rank": completion.rank_,
         "rank_probabilities": {str(k): p for k, p in completion.rank_probabilities_.items()},
+        "units": completion.record.units,
+        "noise": completion.record.noise,
+        "notes": completion.record.notes,
         "noise_standard_deviation": math.sqrt(completion.noise_variance_),
         "singular_values": completion.singular_values_[: completion.rank_].tolist(),
         "sweeps": completion.n_sweeps_,

@@ -16,7 +16,7 @@ from fillrank.cluster.shuffle import shuffle_table
 from fillrank.samplers.model import RemoteData
 from fillrank.table.entries import Entries
 from fillrank.table.observations import Observations
-from fillrank.table.units import standardise
+from fillrank.table.units import Units, location_and_scale, standardise
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -86,7 +86,9 @@ def _send_table(
     observations: Observations, monitor: Monitor, centre: bool, dtype: np.dtype
 ) -> PartitionedTable:
     """Convert entries to standard units, and send them to the workers by row and by column."""
-    rows, columns, location, scale = standardise(observations, centre, dtype)
+    location, scale = location_and_scale(observations.stored_values, centre)
+    units = Units.equal(location, scale, observations.shape[1], None)
+    rows, columns = standardise(observations, units, dtype)
     assignment = Assignment(monitor)
     by_row, by_column = _send_side(rows, assignment), _send_side(columns, assignment)
     assignment.wait([*by_row.partitions, *by_column.partitions])

@@ -12,7 +12,7 @@ from fillrank.cluster.monitor import REFIT, Monitor
 from fillrank.cluster.partitions import Partition, SidePartitions
 from fillrank.draws.streams import Address
 from fillrank.errors import ClusterError
-from fillrank.kernels.gaussian_rows import Prior
+from fillrank.kernels.gaussian_rows import Prior, RowNoise, RowSums
 from fillrank.kernels.products import Fitted, add_products, effect_sums, share_bounds
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Remote, draw_one_by_one
@@ -57,14 +57,14 @@ class RemoteSide(Remote):
         own: np.ndarray,
         other: np.ndarray,
         prior: Prior,
-        noise_variance: float,
+        noise: RowNoise,
         address: Address,
-    ) -> np.ndarray:
-        """Draw the coefficients of all rows, in place; the sum of squared residuals of each row."""
-        shared = HalfSweep(other, prior, noise_variance, address)
+    ) -> RowSums:
+        """Draw the coefficients of all rows, in place."""
+        shared = HalfSweep(other, prior, noise, address)
         results = self._map(draw_partition, own, shared)
         np.concatenate([coefficients for coefficients, _ in results], out=own)
-        return np.concatenate([squares for _, squares in results])
+        return RowSums(*map(np.concatenate, zip(*(sums for _, sums in results), strict=True)))
 
     def effect_sums(self, own: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `fillrank.kernels.products.effect_sums`."""
@@ -113,8 +113,8 @@ class RemoteSide(Remote):
         return self._submit(sum_shares, backs, shares, bounds.size - 1), results
 
     def _map(
-        self, task: Callable[..., tuple[np.ndarray, np.ndarray]], own: np.ndarray, shared: Any
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        self, task: Callable[..., tuple[np.ndarray, Any]], own: np.ndarray, shared: Any
+    ) -> list[tuple[np.ndarray, Any]]:
         """``task(partition, own[rows of the partition], shared)`` for all partitions."""
         return self._run(
             lambda future: [
@@ -174,7 +174,7 @@ class HalfSweep(NamedTuple):
 
     other: np.ndarray
     prior: Prior
-    noise_variance: float
+    noise: RowNoise
     address: Address
 
 
@@ -209,14 +209,16 @@ def identity(argument: Any) -> Any:
 
 def draw_partition(
     partition: Partition, own: np.ndarray, shared: HalfSweep
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the coefficients of the rows of a partition; with each row's sum of squared residuals."""
-    other, prior, noise_variance, address = shared
+) -> tuple[np.ndarray, RowSums]:
+    """Draw the coefficients of the rows of a partition; with the sums of each row."""
+    other, prior, noise, address = shared
     own, entries = own.copy(), partition.as_writable().entries
     address = address._replace(first_row=partition.first_row)
+    rows = slice(partition.first_row, partition.first_row + len(own))
+    noise = noise._replace(variances=noise.variances[rows])
     with Workers(_n_threads()) as workers:
-        squares = draw_one_by_one(entries, own, other, prior, noise_variance, address, workers)
-    return own, squares
+        sums = draw_one_by_one(entries, own, other, prior, noise, address, workers)
+    return own, sums
 
 
 def effect_sums_of_partition(

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fillrank.completion import Completion, Unknown, load
 from fillrank.errors import InputError, NotSupportedError, ReadError
-from fillrank.estimators.checks import warn_of_units
 from fillrank.posterior.low_rank import Axis, Kind
 from fillrank.posterior.protocol import Posterior
 from fillrank.posterior.recommend import By
@@ -72,7 +71,6 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, observations: Observations) -> None:
         self._check_weights(observations)
-        warn_of_units(observations)
         self._complete(observations)
 
     def _check_weights(self, observations: Observations) -> None:

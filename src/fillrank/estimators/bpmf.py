@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from fillrank.draws.streams import chain_key
+from fillrank.errors import InputError
 from fillrank.estimators.checks import FEWEST_ENTRIES
 from fillrank.estimators.sampled import SamplerEstimator
+from fillrank.estimators.table_model import Choices, TableModel
 from fillrank.run.chains import Chain, Resumption, Sampler
+from fillrank.run.loop import Plan
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf
 from fillrank.samplers.gasr import Options
 from fillrank.samplers.model import Data
+from fillrank.samplers.noise_steps import first_noise
 from fillrank.solvers.rank import largest_rank
-from fillrank.solvers.starts import spectral_start
+from fillrank.solvers.starts import column_noise_start, spectral_start
 from fillrank.validation import check_choice, check_real
 
 _USUAL_MAX_RANK = 30
 # The authors' beta_0; nu_0 is the rank.
 _BETA = 2.0
-# A weak prior of the noise precision, in units of the data's.
-_NOISE_PRIOR = (1.0, 1e-2)
 # The initial noise variance if it is sampled, in units of the data's variance: low enough that the
 # factors fit the signal from the first sweeps on.
 _FIRST_NOISE = 0.5
@@ -43,8 +46,8 @@ class BPMF(SamplerEstimator):
     n_sweeps : int or "auto"
         Sweeps of the sampler. "auto" stops when more sweeps would not improve predictions.
     burn_in : int or "auto"
-        Sweeps at the start that are discarded: 50 by default, or half of ``n_sweeps`` if that is less.
-        With 0, there is no warning if the run has not converged.
+        Sweeps at the start that are discarded: 50 to 200 by default, more for small tables, or half of
+        ``n_sweeps`` if that is less. With 0, there is no warning if the run has not converged.
     start : {"spectral", "random"}
         Where the chains start: at a spectral estimate, or at small random factors.
     noise_precision : "sampled" or float
@@ -55,6 +58,14 @@ class BPMF(SamplerEstimator):
     row_draws : {"entries", "joint"}
         How a row's factors are drawn: entry by entry in a basis that makes them nearly independent,
         or all at once by a Cholesky decomposition. Both are exact.
+    units : {"auto", "table", "columns"}
+        Whether all values are in one unit, or each column has its own; see `GASR`.
+    noise : {"auto", "one", "rows", "columns", "both"}
+        How the noise level differs; see `GASR`. With a given ``noise_precision`` it does not.
+    robust : bool
+        Whether the noise has a Student-t distribution, so that single outlying values count less.
+    keep_empty : bool
+        Whether columns without any value are filled, if columns have their own units.
     n_chains : int
         The number of independent chains. Their agreement shows whether the run has converged; for a
         single chain, the agreement of its halves does.
@@ -80,6 +91,10 @@ class BPMF(SamplerEstimator):
         The share of draws in which so many singular values exceed the detection level, by their
         number. It is not the posterior of a rank parameter, which the model does not have.
     noise_variance_ : float
+        The variance of the noise, averaged over all cells.
+    row_noise_, column_noise_ : ndarray
+        Posterior means of the noise standard deviation of each row, in an average column, and of each
+        column, in an average row.
     singular_values_ : ndarray
         Posterior means of the singular values of the signal minus its mean, descending.
     history_ : dict of ndarray
@@ -112,6 +127,10 @@ class BPMF(SamplerEstimator):
         noise_precision: float | Literal["sampled"] = "sampled",
         inverse_scale: float = 0.1,
         row_draws: Literal["entries", "joint"] = "entries",
+        units: Literal["auto", "table", "columns"] = "auto",
+        noise: Literal["auto", "one", "rows", "columns", "both"] = "auto",
+        robust: bool = False,
+        keep_empty: bool = False,
         n_chains: int = 2,
         n_threads: int | None = None,
         dtype: Literal["float32", "float64"] = "float32",
@@ -127,6 +146,10 @@ class BPMF(SamplerEstimator):
         self.noise_precision = noise_precision
         self.inverse_scale = inverse_scale
         self.row_draws = row_draws
+        self.units = units
+        self.noise = noise
+        self.robust = robust
+        self.keep_empty = keep_empty
         self.n_chains = n_chains
         self.n_threads = n_threads
         self.dtype = dtype
@@ -151,6 +174,8 @@ class BPMF(SamplerEstimator):
             "noise_precision": 2.0,
             "inverse_scale": 1.0,
             "row_draws": "joint",
+            "units": "table",
+            "noise": "one",
         }
         return cls(**(settings | changes))
 
@@ -162,42 +187,62 @@ class BPMF(SamplerEstimator):
             check_real(
                 "noise_precision", self.noise_precision, '"sampled" or above 0', lambda v: v > 0
             )
+            if self.noise not in ("auto", "one") or self.robust or self.units == "columns":
+                raise InputError(
+                    "a given noise_precision is that of all entries, in one unit; got it with "
+                    f"units={self.units!r}, noise={self.noise!r}, robust={self.robust!r}."
+                )
+        if self.robust and self.row_draws == "joint":
+            raise InputError("robust noise needs row_draws='entries'; got 'joint'.")
 
     @property
     def _judged(self) -> bool:
         return self.burn_in != 0  # no warnings for runs that are averaged from the first sweep on
 
-    def _sampler(self) -> Sampler:
-        resumption = Resumption(
-            bpmf.Info, ("residual_variance", "noise_variance"), bpmf.is_valid_state
-        )
+    def _choices(self, value_range: tuple[float, float] | None) -> Choices:
+        choices = super()._choices(value_range)
+        is_given = self.noise_precision != "sampled"
+        return choices._replace(units="table", noise="one") if is_given else choices
+
+    def _sampler(self, model: TableModel) -> Sampler:
         return Sampler(
             bpmf.sweep,
             bpmf.draw,
             bpmf.spectrum,
-            bpmf.history,
+            partial(bpmf.history, noise=model.noise),
             uses_complete_tables=True,
-            resumption=resumption,
+            resumption=Resumption(bpmf.Info, bpmf.traced(model.noise), bpmf.is_valid_state),
         )
 
-    def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
-        state = self._first_state(data, workers, np.random.default_rng(seed))
-        noise_prior: tuple[float, float] | None = _NOISE_PRIOR
+    def _first_chain(
+        self, data: Data, model: TableModel, plan: Plan, workers: Workers, seed: list[int]
+    ) -> Chain:
+        state = self._first_state(data, model, workers, np.random.default_rng(seed))
+        is_sampled = self.noise_precision == "sampled"
         if self.noise_precision != "sampled":
-            noise_prior = None
-            state = state._replace(noise_variance=1.0 / (self.noise_precision * scale**2))
+            variance = 1.0 / (self.noise_precision * model.units.shared_scale**2)
+            noise = first_noise(variance, len(state.left), np.ones(len(state.right)), model.noise)
+            state = state._replace(noise=noise)
         rank = state.left.shape[1]
-        prior = bpmf.Hyperprior(_BETA, float(rank), self.inverse_scale, noise_prior)
-        context = bpmf.Context(prior, self.row_draws == "joint", chain_key(*seed), workers)
+        prior = bpmf.Hyperprior(_BETA, float(rank), self.inverse_scale)
+        context = bpmf.Context(
+            prior, self.row_draws == "joint", chain_key(*seed), workers, model.noise, is_sampled
+        )
         return Chain(state, context)
 
-    def _first_state(self, data: Data, workers: Workers, rng: np.random.Generator) -> bpmf.State:
+    def _first_state(
+        self, data: Data, model: TableModel, workers: Workers, rng: np.random.Generator
+    ) -> bpmf.State:
         dtype = np.dtype(self.dtype)
-        if self.max_rank == "auto":
-            rank = min(_USUAL_MAX_RANK, largest_rank(data.shape, data.n_entries))
-        else:
+        if self.max_rank != "auto":
             rank = self.max_rank
+        elif model.by_column:
+            rank = max(1, min(_USUAL_MAX_RANK, *(n - 1 for n in data.shape)))
+        else:
+            rank = min(_USUAL_MAX_RANK, largest_rank(data.shape))
         if self.start == "random":
-            return bpmf.init(data.shape, rank, _FIRST_NOISE, dtype, rng)
+            return bpmf.init(data.shape, rank, _FIRST_NOISE, dtype, rng, model.noise)
         no_effects = Options(row_effects=False, column_effects=False, centres=False)
-        return bpmf.init_at(spectral_start(data, rank, no_effects, workers, rng), dtype, rng)
+        start = column_noise_start if model.by_column else spectral_start
+        guess = start(data, rank, no_effects, workers, rng)
+        return bpmf.init_at(guess, dtype, rng, model.noise)

@@ -62,7 +62,7 @@ def warn_of_few_entries(n_entries: int, fewest: int) -> None:
 def warn_of_units(observations: Observations) -> None:
     """Warn if the scales of the columns of a wide table differ much, as with different units.
 
-    The model has one noise level: next to a column with large values, another would be only noise.
+    Solvers have one penalty: next to a column with large values, another would count for nothing.
     """
     if observations.origin.layout not in ("wide", "matrix"):
         return
@@ -81,9 +81,8 @@ def warn_of_units(observations: Observations) -> None:
         warn_user(
             UnitsWarning(
                 "the columns differ much in scale: their standard deviations range from "
-                f"{spread.min():.3g} to {spread.max():.3g}, and one noise level is fitted to all",
-                advice="If they are in different units, standardize them first, for example with "
-                "make_pipeline(StandardScaler(), GASR()) of scikit-learn.",
+                f"{spread.min():.3g} to {spread.max():.3g}, and this method has one penalty for all",
+                advice="If they are in different units, use fr.GASR, which gives each column its own.",
             )
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -13,20 +14,27 @@ from fillrank.draws.streams import chain_key
 from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.checks import EFFECTS, FEWEST_ENTRIES
 from fillrank.estimators.sampled import SamplerEstimator
-from fillrank.posterior.record import MOST_ENTRIES_WITH_SAMPLED_NOISE
+from fillrank.estimators.table_model import TableModel
 from fillrank.run.chains import Chain, Resumption, Sampler
-from fillrank.run.loop import AUTO_BURN_IN, Plan
+from fillrank.run.loop import Plan
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import gasr, gasr_published
 from fillrank.samplers.gasr import Context, Info, Options, State, init, is_valid_state
-from fillrank.samplers.model import Data
+from fillrank.samplers.model import Data, Start
 from fillrank.samplers.monte_carlo_em import adapt
-from fillrank.solvers.starts import hasi_start, random_start, soft_impute_start, spectral_start
+from fillrank.solvers.starts import (
+    column_noise_start,
+    hasi_start,
+    random_start,
+    soft_impute_start,
+    spectral_start,
+)
 from fillrank.table.observations import Observations
 from fillrank.table.weights import refuse_weights
 from fillrank.validation import check_choice
 
-_STARTS = {
+_Start = Callable[[Any, int | None, Options, Workers, np.random.Generator], Start]
+_STARTS: dict[str, _Start] = {
     "spectral": spectral_start,
     "random": random_start,
     "soft_impute": soft_impute_start,
@@ -34,6 +42,9 @@ _STARTS = {
 }
 # Starts that workers can compute from their own entries.
 _STARTS_ON_CLUSTER = ("spectral", "random")
+# The noise keeps its first value for so many sweeps, so that it cannot decrease before the factors form.
+_NOISE_FROM = 10
+_FEWEST_BEFORE_RELAXATION = 50
 
 
 class GASR(SamplerEstimator):
@@ -50,16 +61,30 @@ class GASR(SamplerEstimator):
     n_sweeps : int or "auto"
         Sweeps of the sampler. "auto" stops when more sweeps would not improve predictions.
     burn_in : int or "auto"
-        Sweeps at the start that are discarded, and in which the noise level and the other
-        hyperparameters are estimated: 50 by default, or half of ``n_sweeps`` if that is less.
+        Sweeps at the start that are discarded: 50 to 200 by default, more for small tables, or half of
+        ``n_sweeps`` if that is less.
     n_chains : int
         The number of independent chains. Their agreement shows whether the run has converged; for a
         single chain, the agreement of its halves does.
     n_threads : int or None
         None uses all processors. The result does not depend on it.
-    effects : {"both", "rows", "columns", "mean", None}
+    units : {"auto", "table", "columns"}
+        Whether all values are in one unit, or each column has its own unit, with its own mean and
+        standard deviation. "auto" decides by the columns of a wide table; long tables and ratings have
+        one unit. All answers are in the units of the data.
+    noise : {"auto", "one", "rows", "columns", "both"}
+        How the noise level differs: not at all, by row, by column, or by both. "auto" takes "columns"
+        if columns have their own units, and otherwise "both". For the columns of a wide table in one
+        unit it compares "columns" and "both" on held-out entries.
+    robust : bool
+        Whether the noise has a Student-t distribution, so that single outlying values count less.
+    keep_empty : bool
+        Whether columns without any value are filled, with values around 0, if columns have their own
+        units. By default they are left empty.
+    effects : {"auto", "both", "rows", "columns", "mean", None}
         What is modelled in addition to the factors: an effect of each row, each column, both, only the
-        overall mean, or nothing.
+        overall mean, or nothing. "auto" takes "both", or "columns" if columns have their own units: then
+        the same effect of a row would be added to columns that have nothing in common.
     centres : bool
         Whether the means of factors are estimated, instead of 0; ratings need this.
     start : {"spectral", "soft_impute", "hasi", "random"}
@@ -84,13 +109,25 @@ class GASR(SamplerEstimator):
         The most probable number of factors, in addition to the effects, that are stronger than the
         noise.
     rank_probabilities_ : dict
-        The posterior probability of each rank.
+        The share of draws in which so many singular values exceed the detection level, by their
+        number. It is not the posterior of a rank parameter, which the model does not have.
     noise_variance_ : float
+        The variance of the noise, averaged over all cells; in standard units, if columns have their
+        own.
+    row_noise_, column_noise_ : ndarray
+        Posterior means of the noise standard deviation of each row, in an average column, and of each
+        column, in an average row.
     singular_values_ : ndarray
         Posterior means of the singular values of the low-rank part, descending. With effects, it is
-        first centred by rows, columns or both, because a constant may be an effect.
+        first centred by rows, columns or both, because a constant may be an effect. In standard
+        units, if columns have their own.
+    units_, noise_ : str
+        The units and the noise that were chosen.
+    notes_ : list of str
+        What was chosen and why, and what to know about single columns.
     history_ : dict of ndarray
-        Traces (chains, sweeps) of residual variance, noise variance, a and b.
+        Traces (chains, sweeps) of residual variance, noise variance, a, b and the degrees of freedom of
+        unequal noise.
     n_sweeps_ : int
     stop_reason_ : str
         Why the run ended.
@@ -119,7 +156,11 @@ class GASR(SamplerEstimator):
         burn_in: int | Literal["auto"] = "auto",
         n_chains: int = 2,
         n_threads: int | None = None,
-        effects: Literal["both", "rows", "columns", "mean"] | None = "both",
+        units: Literal["auto", "table", "columns"] = "auto",
+        noise: Literal["auto", "one", "rows", "columns", "both"] = "auto",
+        robust: bool = False,
+        keep_empty: bool = False,
+        effects: Literal["auto", "both", "rows", "columns", "mean"] | None = "auto",
         centres: bool = True,
         start: Literal["spectral", "soft_impute", "hasi", "random"] = "spectral",
         dtype: Literal["float32", "float64"] = "float32",
@@ -134,6 +175,10 @@ class GASR(SamplerEstimator):
         self.burn_in = burn_in
         self.n_chains = n_chains
         self.n_threads = n_threads
+        self.units = units
+        self.noise = noise
+        self.robust = robust
+        self.keep_empty = keep_empty
         self.effects = effects
         self.centres = centres
         self.start = start
@@ -159,6 +204,8 @@ class GASR(SamplerEstimator):
             "n_sweeps": 100,
             "burn_in": 0,
             "n_chains": 1,
+            "units": "table",
+            "noise": "one",
             "effects": None,
             "centres": False,
             "start": "random",
@@ -166,16 +213,18 @@ class GASR(SamplerEstimator):
         return cls(**(settings | changes))
 
     def _check(self) -> None:
-        check_choice("effects", self.effects, EFFECTS)
+        check_choice("effects", self.effects, ("auto", *EFFECTS))
         check_choice("start", self.start, tuple(_STARTS))
         check_choice("sampler", self.sampler, ("mixture", "published"))
         check_choice("centres", self.centres, (True, False))
         plain = not self.centres and self.effects in (None, "mean") and self.start == "random"
-        if self._is_published and not plain:
+        one = self.units == "table" and self.noise == "one" and not self.robust
+        if self._is_published and not (plain and one):
             raise InputError(
-                "the published sampler has a random start, no centres, and no effects but the mean; got "
-                f"start={self.start!r}, centres={self.centres!r}, effects={self.effects!r}. "
-                "Use GASR.as_published()."
+                "the published sampler has a random start, no centres, no effects but the mean, one "
+                f"unit and one noise level; got start={self.start!r}, centres={self.centres!r}, "
+                f"effects={self.effects!r}, units={self.units!r}, noise={self.noise!r}, "
+                f"robust={self.robust!r}. Use GASR.as_published()."
             )
 
     def _check_weights(self, observations: Observations) -> None:
@@ -183,10 +232,11 @@ class GASR(SamplerEstimator):
             refuse_weights(observations, "the published sampler")
 
     def _check_for_cluster(self) -> None:
-        if self._is_published or self.start not in _STARTS_ON_CLUSTER:
+        if self._is_published or self.start not in _STARTS_ON_CLUSTER or self.units == "columns":
             raise NotSupportedError(
-                f"on a cluster there is the mixture sampler, from one of the starts "
-                f"{_STARTS_ON_CLUSTER}; got sampler={self.sampler!r}, start={self.start!r}."
+                "on a cluster there is the mixture sampler, with one unit for all columns, from one of "
+                f"the starts {_STARTS_ON_CLUSTER}; got sampler={self.sampler!r}, "
+                f"units={self.units!r}, start={self.start!r}."
             )
 
     @property
@@ -203,49 +253,54 @@ class GASR(SamplerEstimator):
         # convergence.
         return not self._is_published
 
-    def _samples_noise(self, n_entries: int) -> bool:
-        return not self._is_published and n_entries <= MOST_ENTRIES_WITH_SAMPLED_NOISE
-
-    def _options(self) -> Options:
+    def _options(self, model: TableModel) -> Options:
+        effects = self.effects
+        if effects == "auto":
+            effects = "columns" if model.by_column else "both"
         return Options(
-            row_effects=self.effects in ("rows", "both"),
-            column_effects=self.effects in ("columns", "both"),
+            row_effects=effects in ("rows", "both"),
+            column_effects=effects in ("columns", "both"),
             centres=bool(self.centres),
+            noise=model.noise,
         )
 
-    def _plan(self) -> Plan:
-        plan = super()._plan()
+    def _plan(self, n_entries: int) -> Plan:
+        plan = super()._plan(n_entries)
         # As published, hyperparameters are estimated during the complete run.
         return plan._replace(n_adapt=sys.maxsize) if self._is_published else plan
 
-    def _sampler(self) -> Sampler:
+    def _sampler(self, model: TableModel) -> Sampler:
         return Sampler(
             gasr_published.sweep if self._is_published else gasr.sweep,
             gasr.draw,
-            partial(gasr.spectrum, options=self._options()),
-            gasr.history,
-            adapt,
+            partial(gasr.spectrum, options=self._options(model)),
+            partial(gasr.history, noise=model.noise),
+            adapt if self._is_published else None,
             uses_complete_tables=not self._is_published,
-            resumption=Resumption(
-                Info, ("residual_variance", "noise_variance", "a", "b"), is_valid_state
-            ),
+            resumption=Resumption(Info, gasr.traced(model.noise), is_valid_state),
         )
 
-    def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
+    def _first_chain(
+        self, data: Data, model: TableModel, plan: Plan, workers: Workers, seed: list[int]
+    ) -> Chain:
         rng = np.random.default_rng(seed)
         # Even if the burn-in is short: overrelaxation would slow down a chain that has not converged.
-        n_adapt = self._plan().n_adapt
-        relaxed_from = max(n_adapt, AUTO_BURN_IN)
-        noise_from = n_adapt if self._samples_noise(data.n_entries) else sys.maxsize
-        context = Context(self._options(), chain_key(*seed), workers, relaxed_from, noise_from)
-        return Chain(self._first_state(data, scale, context, rng), context)
+        relaxed_from = max(plan.burn_in, _FEWEST_BEFORE_RELAXATION)
+        context = Context(
+            self._options(model), chain_key(*seed), workers, relaxed_from, _NOISE_FROM, rates_from=0
+        )
+        return Chain(self._first_state(data, model, context, rng), context)
 
     def _first_state(
-        self, data: Data, scale: float, context: Context, rng: np.random.Generator
+        self, data: Data, model: TableModel, context: Context, rng: np.random.Generator
     ) -> State:
         max_rank = None if self.max_rank == "auto" else self.max_rank
         dtype = np.dtype(self.dtype)
         if self._is_published:
+            scale = model.units.shared_scale
             return gasr_published.published_start(data, scale, max_rank or 30, dtype, rng)
-        guess = _STARTS[self.start](data, max_rank, context.options, context.workers, rng)
-        return init(guess, dtype, rng)
+        start = _STARTS[self.start]
+        if model.by_column and self.start == "spectral":
+            start = column_noise_start
+        guess = start(data, max_rank, context.options, context.workers, rng)
+        return init(guess, dtype, rng, model.noise)

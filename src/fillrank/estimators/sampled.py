@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
@@ -14,40 +14,46 @@ from sklearn.utils.validation import check_is_fitted
 
 from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError, Setting, Text
 from fillrank.estimators.base import Estimator
-from fillrank.estimators.checks import (
-    check_value_range,
-    seed_from,
-    warn_of_few_entries,
-    warn_of_units,
-)
+from fillrank.estimators.checks import check_value_range, seed_from, warn_of_few_entries
 from fillrank.estimators.convergence import warn_unconverged
+from fillrank.estimators.table_model import (
+    NOISES,
+    UNITS,
+    Choices,
+    TableModel,
+    decide_row_noise,
+    hold_out,
+    log_score,
+    remote_table_model,
+    table_model,
+)
 from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, diagnose_run
 from fillrank.posterior.halves import halved
-from fillrank.posterior.low_rank import MOST_DRAWS, LowRankPosterior, Units
+from fillrank.posterior.low_rank import MOST_DRAWS, LowRankPosterior
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.rank import most_probable, rank_probabilities
 from fillrank.posterior.record import Record
 from fillrank.run.chains import Chain, ObservedData, Sampler
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.run.loop import (
-    AUTO_BURN_IN,
-    AUTO_MOST_SWEEPS,
     Outcome,
     Plan,
     Run,
     SaveRun,
+    auto_burn_in,
+    auto_most_sweeps,
     execute,
     start_run,
 )
 from fillrank.run.recorder import Recorder, Traces
 from fillrank.runtime.kernel_cache import must_compile
-from fillrank.runtime.progress import report_progress
+from fillrank.runtime.progress import report_once, report_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.runtime.warnings import warn_user
 from fillrank.samplers.model import CompleteData, Data, Draw, detect_complete
 from fillrank.table.observations import Observations, fingerprint
-from fillrank.table.units import Standard, standardise
+from fillrank.table.units import Units, standardise
 from fillrank.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
@@ -59,14 +65,16 @@ _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
 _MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress"}
 # The number of factors by which memory on a cluster is estimated, if the table decides it.
 _EXPECTED_RANK = 30
+# A chain that no run has, for the trials that decide on the noise.
+_TRIAL = 2**16
 
 
 class RunState(NamedTuple):
-    """A run that can continue, with its plan and the units of its data."""
+    """A run that can continue, with its plan, and the units and the noise of its table."""
 
     run: Run
     plan: Plan
-    units: Units
+    model: TableModel
 
 
 class RunSetup(NamedTuple):
@@ -89,6 +97,10 @@ class SamplerEstimator(Estimator):
     n_sweeps: int | Literal["auto"]
     burn_in: int | Literal["auto"]
     n_chains: int
+    units: Literal["auto", "table", "columns"]
+    noise: Literal["auto", "one", "rows", "columns", "both"]
+    robust: bool
+    keep_empty: bool
     dtype: Literal["float32", "float64"]
     value_range: Any
     random_state: Any
@@ -164,16 +176,24 @@ class SamplerEstimator(Estimator):
         """Whether to warn if a run has not converged."""
         return True
 
-    def _sampler(self) -> Sampler:
+    def _choices(self, value_range: tuple[float, float] | None) -> Choices:
+        """What the units and the noise of a table depend on."""
+        return Choices(
+            self.units, self.noise, self.robust, self._centred, self.keep_empty, value_range
+        )
+
+    def _sampler(self, model: TableModel) -> Sampler:
         raise NotImplementedError
 
-    def _first_chain(self, data: Data, scale: float, workers: Workers, seed: list[int]) -> Chain:
+    def _first_chain(
+        self, data: Data, model: TableModel, plan: Plan, workers: Workers, seed: list[int]
+    ) -> Chain:
         """A chain at its start; ``seed`` is [the seed of the fit, the number of the chain]."""
         raise NotImplementedError
 
-    def _checked_plan(self) -> Plan:
+    def _checked_plan(self, n_entries: int) -> Plan:
         """The plan, after all settings have been checked."""
-        plan = self._plan()
+        plan = self._plan(n_entries)
         self._check_common()
         self._check()
         return plan
@@ -181,46 +201,72 @@ class SamplerEstimator(Estimator):
     # On one machine
 
     def _complete(self, observations: Observations) -> None:
-        with self._setup(partial(fingerprint, observations)) as setup:
+        with self._setup(partial(fingerprint, observations), len(observations)) as setup:
             warn_of_few_entries(len(observations), self._fewest_entries)
-            value_range = check_value_range(self.value_range, observations)
-            standard = self._standard(observations)
-            data = Data(standard.rows, standard.columns)
-            units = Units(standard.location, standard.scale, value_range)
-            del standard  # frees entries that only the start needs
+            model = self._table_model(observations)
+            data = self._standard(observations, model)
             report_progress(
                 "compiling, at first use only; some seconds.",
                 self.progress and must_compile(gaussian_rows),
             )
             with one_blas_thread(), self._workers() as workers:
-                chains = self._first_chains(data, units.scale, workers, setup.seed)
-                swept = self._swept(data)
+                model = self._decide_noise(data, model, setup, workers)
+                for note in model.notes:
+                    report_once(note, self.progress)
+                chains = self._first_chains(data, model, setup, workers)
+                swept = self._swept(data, model)
                 del data
-                state = RunState(self._start(chains, swept, setup), setup.plan, units)
+                state = RunState(self._start(chains, swept, model, setup), setup.plan, model)
                 self._continue(state, swept, observations, setup.checkpoint)
 
-    def _first_chains(self, data: Any, scale: float, workers: Workers, seed: int) -> list[Chain]:
-        return [self._first_chain(data, scale, workers, [seed, c]) for c in range(self.n_chains)]
+    def _table_model(self, observations: Observations) -> TableModel:
+        value_range = check_value_range(self.value_range, observations)
+        return table_model(observations, self._choices(value_range))
 
-    def _start(self, chains: list[Chain], data: ObservedData, setup: RunSetup) -> Run:
+    def _decide_noise(
+        self, data: Data, model: TableModel, setup: RunSetup, workers: Workers
+    ) -> TableModel:
+        """The model; where it is in doubt, with the noise that held-out entries prefer."""
+        if not model.in_doubt:
+            return model
+        train, held = hold_out(data, setup.seed)
+        scores = []
+        for has_row_noise in (False, True):
+            noise = model.noise._replace(rows=has_row_noise, columns=True)
+            trial = model._replace(noise=noise)
+            chain = self._first_chain(train, trial, setup.plan, workers, [setup.seed, _TRIAL])
+            scores.append(log_score(chain, self._sampler(trial), train, held))
+        return decide_row_noise(model, *scores)
+
+    def _first_chains(
+        self, data: Any, model: TableModel, setup: RunSetup, workers: Workers
+    ) -> list[Chain]:
+        return [
+            self._first_chain(data, model, setup.plan, workers, [setup.seed, c])
+            for c in range(self.n_chains)
+        ]
+
+    def _start(
+        self, chains: list[Chain], data: ObservedData, model: TableModel, setup: RunSetup
+    ) -> Run:
         rng = np.random.default_rng(setup.seed)
-        return start_run(chains, data, self._sampler(), setup.plan, rng)
+        return start_run(chains, data, self._sampler(model), setup.plan, rng)
 
-    def _standard(self, observations: Observations) -> Standard:
-        return standardise(observations, self._centred, np.dtype(self.dtype))
+    def _standard(self, observations: Observations, model: TableModel) -> Data:
+        return Data(*standardise(observations, model.units, np.dtype(self.dtype)))
 
-    def _swept(self, data: Data) -> Data | CompleteData:
+    def _swept(self, data: Data, model: TableModel) -> Data | CompleteData:
         """The data in the form that the sweeps take."""
-        # Products of complete tables take all entries as equally precise.
-        is_weighted = data.rows.weights.size > 0
-        if is_weighted or not self._sampler().uses_complete_tables:
+        # Products of complete tables take no weights of entries.
+        is_weighted = model.noise.robust or data.rows.weights.size > 0
+        if is_weighted or not self._sampler(model).uses_complete_tables:
             return data
         return detect_complete(data)
 
     # On a cluster: the entries are with its workers, the chains are here
 
     def _fit_on_cluster(self, X: Any, client: Any) -> None:
-        self._checked_plan()
+        self._checked_plan(n_entries=0)
         self._check_for_cluster()
         from fillrank.cluster.monitor import allow_large_arguments, check_client
 
@@ -230,17 +276,19 @@ class SamplerEstimator(Estimator):
 
     def _complete_on_cluster(self, table: RemoteTable) -> None:
         observations, data = table.observations, table.data
-        units = Units(table.location, table.scale, self._range_of(table))
+        value_range = self._range_of(table)
+        units = Units.equal(table.location, table.scale, observations.shape[1], value_range)
+        model = remote_table_model(units, self._choices(value_range))
         # If the entries are also here, the same checkpoint can be used on one machine and on a cluster.
         known_by = partial(fingerprint, observations) if len(observations) else table.fingerprint
         with (
-            self._setup(known_by) as setup,
+            self._setup(known_by, data.n_entries) as setup,
             one_blas_thread(),
             self._workers() as workers,
         ):
-            chains = self._first_chains(data, units.scale, workers, setup.seed)
+            chains = self._first_chains(data, model, setup, workers)
             self.n_features_in_ = observations.shape[1]
-            state = RunState(self._start(chains, data, setup), setup.plan, units)
+            state = RunState(self._start(chains, data, model, setup), setup.plan, model)
             self._continue(state, data, observations, setup.checkpoint)
 
     def _distribute(self, X: Any, client: Any) -> RemoteTable:
@@ -254,7 +302,6 @@ class SamplerEstimator(Estimator):
         observations = self._observations(X, reset=True)
         if observations.weights is not None:
             raise _no_weights_on_cluster()
-        warn_of_units(observations)
         return distribute_table(observations, client, data_format)
 
     def _range_of(self, table: RemoteTable) -> tuple[float, float] | None:
@@ -272,24 +319,26 @@ class SamplerEstimator(Estimator):
         checkpoint: Checkpoint | None = None,
     ) -> None:
         """Run to the end of the plan, and store the result."""
-        run, plan, units = state
-        sampler = self._sampler()
+        run, plan, model = state
+        sampler = self._sampler(model)
         keep: SaveRun | None = None
         if checkpoint is not None:
             run = checkpoint.restore(run, sampler)
             keep = checkpoint.save
         judge = partial(_reason_to_continue, shape=observations.shape)
         outcome = execute(run, data, sampler, plan, self.progress, keep, judge)
-        self._store(observations, *_result(outcome, units, observations.shape))
+        self._store(observations, *_result(outcome, model, observations.shape))
         unused = outcome.run._replace(chains=_with_workers(outcome.run.chains, None))
-        self._run_state = RunState(unused, plan, units)
+        self._run_state = RunState(unused, plan, model)
         self._fitted_with = self._settings()
         self._warn(outcome)
 
     @contextmanager
-    def _setup(self, fingerprint_of_entries: Callable[[], str]) -> Iterator[RunSetup]:
+    def _setup(
+        self, fingerprint_of_entries: Callable[[], str], n_entries: int
+    ) -> Iterator[RunSetup]:
         """The setup of the run: that of the run in the checkpoint's folder, if there is one."""
-        plan = self._checked_plan()
+        plan = self._checked_plan(n_entries)
         self._checkpoint_sweeps: int | None = None
         if self.checkpoint is None:
             yield RunSetup(plan, seed_from(self.random_state), None)
@@ -341,17 +390,21 @@ class SamplerEstimator(Estimator):
 
     def _check_common(self) -> None:
         check_choice("dtype", self.dtype, ("float32", "float64"))
+        check_choice("units", self.units, UNITS)
+        check_choice("noise", self.noise, NOISES)
+        check_choice("robust", self.robust, (True, False))
+        check_choice("keep_empty", self.keep_empty, (True, False))
         check_integer("n_chains", self.n_chains, 1)
         if self.max_rank != "auto":
             check_integer("max_rank", self.max_rank, 1)
         if self.n_threads is not None:
             check_integer("n_threads", self.n_threads, 1)
 
-    def _plan(self) -> Plan:
+    def _plan(self, n_entries: int) -> Plan:
         auto = self.n_sweeps == "auto"
-        most = AUTO_MOST_SWEEPS if auto else check_integer("n_sweeps", self.n_sweeps, 1)
+        most = auto_most_sweeps(n_entries) if auto else check_integer("n_sweeps", self.n_sweeps, 1)
         if self.burn_in == "auto":
-            burn_in = min(AUTO_BURN_IN, most // 2)
+            burn_in = min(auto_burn_in(n_entries), most // 2)
         else:
             burn_in = check_integer("burn_in", self.burn_in, 0, most - 1)
         return Plan(most, burn_in, n_adapt=burn_in, until_enough=auto)
@@ -409,13 +462,12 @@ class SamplerEstimator(Estimator):
             )
         more = check_integer("n_sweeps", n_sweeps, 1)
         self._check_settings_of_fit()
-        run, plan, units = self._run_state
+        run, plan, model = self._run_state
         plan = plan._replace(n_sweeps=run.n_sweeps + more, until_enough=False)
-        standard = self._standard(observations)
         with one_blas_thread(), self._workers() as workers:
             run = run._replace(chains=_with_workers(run.chains, workers))
-            data = self._swept(Data(standard.rows, standard.columns))
-            self._continue(RunState(run, plan, units), data, observations)
+            data = self._swept(self._standard(observations, model), model)
+            self._continue(RunState(run, plan, model), data, observations)
         return self
 
     def _check_settings_of_fit(self) -> None:
@@ -441,37 +493,64 @@ def _no_weights_on_cluster() -> NotSupportedError:
 
 
 def _result(
-    outcome: Outcome, units: Units, shape: tuple[int, int]
+    outcome: Outcome, model: TableModel, shape: tuple[int, int]
 ) -> tuple[LowRankPosterior, Record]:
-    """The posterior and the record of a run, in the units of the data."""
+    """The posterior and the record of a run, in the units of the data.
+
+    If columns have their own units, what describes the complete table is in standard units.
+    """
+    units = model.units
     recorder = outcome.run.recorder
     mean = mean_draw(_within(recorder.draws, shape))
     draws = _within(recorder.spread_draws(MOST_DRAWS), shape)
     traces = recorder.traces()
     draws = halved(draws, traces.probe_rows % shape[0], traces.probe_columns % shape[1])
     probabilities = _rank_probabilities(recorder, traces, shape)
+    scale = units.shared_scale
     record = Record(
         rank=most_probable(probabilities),
         history={
-            name: trace * units.scale ** _UNIT_POWERS.get(name, 0)
+            name: trace * scale ** _UNIT_POWERS.get(name, 0)
             for name, trace in traces.history.items()
         },
         stop_reason=outcome.stop_reason,
         rank_probabilities=probabilities,
-        noise_variance=mean.noise_variance * units.scale**2,
-        singular_values=units.scale * traces.spectra.mean(axis=(0, 1)),
+        noise_variance=mean.noise.average() * scale**2,
+        row_noise=scale * _mean_of(draw.noise.row_scales() for draw in draws),
+        column_noise=units.scale * _mean_of(draw.noise.column_scales() for draw in draws),
+        singular_values=scale * traces.spectra.mean(axis=(0, 1)),
         n_sweeps=outcome.run.n_sweeps,
         interrupted=outcome.interrupted,
         reached_limit=outcome.reached_limit,
         traces=traces,
+        units=model.units_name,
+        noise=model.noise_name,
+        notes=[*model.notes, *_rank_notes(probabilities, traces, shape)],
     )
     return LowRankPosterior(draws, units, mean), record
+
+
+def _rank_notes(
+    probabilities: dict[int, float], traces: Traces, shape: tuple[int, int]
+) -> list[str]:
+    """A note if all factors that were allowed stand above the noise, so that there may be more."""
+    n_components = traces.spectra.shape[2]
+    if most_probable(probabilities) < min(n_components, *shape) or n_components >= min(shape) - 1:
+        return []
+    return [
+        f"All {n_components} factors that max_rank allows are stronger than the noise: raise it."
+    ]
+
+
+def _mean_of(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    mean: np.ndarray = np.mean([*arrays], axis=0)
+    return mean
 
 
 def _rank_probabilities(
     recorder: Recorder, traces: Traces, shape: tuple[int, int]
 ) -> dict[int, float]:
-    noise = float(np.mean([draw.noise_variance for draw in recorder.draws]))
+    noise = float(np.mean([draw.noise.average() for draw in recorder.draws]))
     return rank_probabilities(traces.spectra, shape, traces.n_entries, noise)
 
 
@@ -485,7 +564,14 @@ def _reason_to_continue(recorder: Recorder, shape: tuple[int, int]) -> str:
 def _within(draws: list[Draw], shape: tuple[int, int]) -> list[Draw]:
     """The draws without the empty second row or column that a single one gets during the fit."""
     m, n = shape
-    return [Draw(draw.left[:m], draw.right[:n], draw.noise_variance) for draw in draws]
+    return [
+        Draw(
+            draw.left[:m],
+            draw.right[:n],
+            draw.noise._replace(rows=draw.noise.rows[:m], columns=draw.noise.columns[:n]),
+        )
+        for draw in draws
+    ]
 
 
 def _with_workers(chains: tuple[Chain, ...], workers: Workers | None) -> tuple[Chain, ...]:

@@ -10,14 +10,14 @@ import numpy as np
 
 from fillrank.errors import InputError
 from fillrank.estimators.base import Estimator
-from fillrank.estimators.checks import EFFECTS, check_value_range, seed_from
+from fillrank.estimators.checks import EFFECTS, check_value_range, seed_from, warn_of_units
 from fillrank.estimators.convergence import warn_unconverged
-from fillrank.posterior.low_rank import LowRankPosterior, Units
+from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.posterior.record import Record
 from fillrank.runtime.progress import make_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers.gasr import Options
-from fillrank.samplers.model import Data, Draw
+from fillrank.samplers.model import Data, Draw, Noise
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.fit import (
     Factors,
@@ -31,7 +31,7 @@ from fillrank.solvers.fit import (
 from fillrank.solvers.starts import start_effects, subtract_effects
 from fillrank.table.entries import Entries
 from fillrank.table.observations import Observations
-from fillrank.table.units import location_and_scale
+from fillrank.table.units import Units, location_and_scale
 from fillrank.validation import check_choice, check_integer, check_real
 
 _VALIDATION_SHARE = 0.2
@@ -169,15 +169,16 @@ class SpectralEstimator(Estimator):
         """
         first = self._solve(data, Setting(penalty, math.inf), context, start)
         yield math.inf, first
-        for beta in self._betas(first, context.units.scale):
+        for beta in self._betas(first, context.units.shared_scale):
             yield beta, self._solve(data, Setting(penalty, beta), context, first.factors)
 
     def _complete(self, observations: Observations) -> None:
         check_choice("effects", self.effects, EFFECTS)
+        warn_of_units(observations)
         limits = self._limits(observations)
         value_range = check_value_range(self.value_range, observations)
         location, scale = location_and_scale(observations.values, self.effects is not None)
-        units = Units(location, scale, value_range)
+        units = Units.equal(location, scale, observations.shape[1], value_range)
         path: list[PathPoint] = []
         with one_blas_thread(), self._workers() as workers:
             context = Context(limits, workers, units)
@@ -217,7 +218,7 @@ class SpectralEstimator(Estimator):
 
         The settings that were tried are added to ``path``.
         """
-        scale = context.units.scale
+        scale = context.units.shared_scale
         if self.penalty != "auto":
             penalty = check_real("penalty", self.penalty, "at least 0", lambda v: v >= 0)
             return Setting(penalty / scale, self._given_beta(scale) or math.inf), None
@@ -245,7 +246,7 @@ class SpectralEstimator(Estimator):
 
         with make_progress(self.progress, "penalty") as tell:
             for point, fit in walk(train, test, penalties, solve, context.workers):
-                path.append(_in_units(point, context.units.scale))
+                path.append(_in_units(point, context.units.shared_scale))
                 if best is None or point.validation_error < best[0].validation_error:
                     best = point, fit
                 done = int(np.sum(penalties >= point.penalty))
@@ -278,7 +279,7 @@ def _candidate_betas(first: Fit) -> list[float]:
 
 
 def _standardised(observations: Observations, units: Units) -> Data:
-    location, scale, _ = units
+    location, scale = units.location[0], units.scale[0]
 
     def convert(entries: Entries) -> Entries:
         return entries._replace(values=(entries.values - location) / scale)
@@ -291,7 +292,7 @@ def _posterior(fit: Fit, problem: Problem, noise: float, units: Units) -> LowRan
     U, s, V = fit.factors
     left = np.column_stack([U * s, problem.row_effects, np.ones(len(U))])
     right = np.column_stack([V, np.ones(len(V)), problem.column_effects])
-    best = Draw(left, right, noise)
+    best = Draw(left, right, Noise.equal(noise, (len(U), len(V))))
     return LowRankPosterior([best], units, best, has_draws=False)
 
 

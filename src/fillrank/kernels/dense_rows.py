@@ -1,24 +1,26 @@
 r"""The half-sweep of a complete table: joint draws of all rows, by matrix products.
 
-Row i holds a value x_j in every column j, and x_j ~ N(c . f_j, s2), where c = ``own[i]`` are the
-row's coefficients, f_j = ``other[j]`` the factors of column j and s2 is the noise variance. The
-free coefficients have the prior N(mu, Lam^-1); the others do not change. All rows have the same
-factors. Let F be the columns of ``other`` that belong to the free coefficients, and e the residual
-of x under the present coefficients. Then the free ones have the distribution
+Row i holds a value x_j in every column j, and x_j ~ N(c . f_j, s2_i / b_j), where c = ``own[i]`` are
+the row's coefficients, f_j = ``other[j]`` the factors of column j, s2_i the noise variance of the row
+and b_j the relative precision of the column. The free coefficients have the prior N(mu, Lam^-1); the
+others do not change. All rows have the same factors. Let F be the columns of ``other`` that belong to
+the free coefficients, B = diag(b), and e the residual of x under the present coefficients. Then the
+free ones have the distribution
 
-    c | x ~ N(c + Q^-1 (F^T e + s2 Lam (mu - c)), s2 Q^-1),    Q = F^T F + s2 Lam,
+    c | x ~ N(c + Q^-1 h, s2_i Q^-1),    Q = F^T B F + s2_i Lam,    h = F^T B e + s2_i Lam (mu - c).
 
-with one Q for all rows. With Q = L L^T and z ~ N(0, I), a fresh draw adds Q^-1 h + sqrt(s2) L^-T z
-to c, where h is the vector that Q^-1 multiplies. With relaxation a (see `gaussian_rows.Prior`) the
-first term, towards the mean, has the factor 1 - a, and the second, random one the factor sqrt(1 -
-a^2).
+One decomposition serves the Q of all rows: with W such that W^T Lam W = I and W^T F^T B F W = diag(l),
+Q^-1 = W diag(1 / (l + s2_i)) W^T. With z ~ N(0, I), a fresh draw adds
+W ((W^T h) / (l + s2_i) + sqrt(s2_i / (l + s2_i)) z) to c. With relaxation a (see `gaussian_rows.Prior`)
+the first term, towards the mean, has the factor 1 - a, and the second, random one the factor
+sqrt(1 - a^2).
 
-One matrix product over the table gives F^T x for all rows, and then F^T e and ||e||^2 by the Gram
+One matrix product over the table gives F^T B x for all rows, and then F^T B e and e^T B e by the Gram
 matrix of the factors. Such differences lose digits if the noise is small. Then e is computed first,
-by one more product, in tiles that fit in the cache. The squared residuals after a step s are
-||e||^2 - 2 s . F^T e + s . (F^T F) s.
+by one more product, in tiles that fit in the cache. The weighted squares of the residuals after a step
+s are e^T B e - 2 s . F^T B e + s . (F^T B F) s.
 
-Products over the table have its precision; sums of them, Q and its solutions are in float64. Blocks
+Products over the table have its precision; sums of them, W and the solutions are in float64. Blocks
 of rows depend only on the table's shape, and draws are addressed by row and component, as in the
 other half-sweeps. So any number of threads gives the same bits, if each product runs on one thread.
 """
@@ -33,6 +35,7 @@ from scipy.linalg.lapack import dtrtri
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import Address, row_bits, start_stream
 from fillrank.kernels.factors import gram
+from fillrank.kernels.gaussian_rows import RowNoise
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 
@@ -40,8 +43,6 @@ from fillrank.runtime.threads import Workers
 # blocks for the threads, but not so few that calls cost more than products.
 _MOST_ROWS, _TILE_COLUMNS = 128, 1024
 _BLOCKS, _FEWEST_ROWS, _FEWEST_CELLS = 4, 16, 2**14
-# Added to Q's diagonal, as a share of it, because identical factors would make Q singular.
-_LEAST_PIVOT = 1e-12
 # A difference of sums of squares below this share of them has lost too many digits. Above it, the
 # error of float32 was at most 0.3% of a standard deviation, with factors correlated by 0.99.
 _FEW_LEFT = 1e-2
@@ -70,17 +71,18 @@ class RowPrior(NamedTuple):
 
 
 class _Conditional(NamedTuple):
-    """What the draws of all rows share: mu, s2 Lam, (1 - a) Q^-1 and sqrt((1 - a^2) s2) L^-1.
+    """What the draws of all rows share: the prior, and W and l of the module's docstring.
 
-    ``gram`` is the Gram matrix of all factors, including those of fixed coefficients.
+    ``gram`` is F^T B F for all factors, including those of fixed coefficients. ``weighted`` are the
+    factors times b_j, and ``weights`` are b_j; empty if all are 1.
     """
 
-    free: np.ndarray
+    prior: RowPrior
     gram: np.ndarray
-    mean: np.ndarray
-    shrink: np.ndarray
-    towards: np.ndarray
-    chance: np.ndarray
+    W: np.ndarray
+    eigenvalues: np.ndarray
+    weighted: np.ndarray
+    weights: np.ndarray
 
 
 class _Half(NamedTuple):
@@ -90,20 +92,19 @@ class _Half(NamedTuple):
     own: np.ndarray
     other: np.ndarray
     given: _Conditional
+    variances: np.ndarray
     address: Address
 
 
 @njit(nogil=True, cache=True)
-def _take_off_fit(own, gram, products):
-    """Turn the products of x with all factors into those of e; returns ||e||^2 - ||x||^2."""
+def _take_off_fit(own, gram, products, squares):
+    """Turn the products of x with all factors, and its squares by row, into those of e."""
     c = own.astype(np.float64)
     fitted = np.dot(c, gram)
-    change = 0.0
     for i in range(own.shape[0]):
         for k in range(own.shape[1]):
-            change += c[i, k] * (fitted[i, k] - 2.0 * products[i, k])
+            squares[i] += c[i, k] * (fitted[i, k] - 2.0 * products[i, k])
             products[i, k] -= fitted[i, k]
-    return change
 
 
 @njit
@@ -120,34 +121,39 @@ def _normals(address, start, shape):
 
 
 @njit(nogil=True, cache=True)
-def _draw(own, products, given, address, start):
-    """Draw rows from number ``start`` on; returns the change of their sum of squares.
+def _draw(own, products, given, variances, address, start, squares):
+    """Draw rows from number ``start`` on, and update the weighted squares of their residuals.
 
     ``products`` holds those of e with all factors.
     """
-    n_rows, n_free = own.shape[0], given.free.size
+    free, a = given.prior.free, given.prior.relaxation
+    n_rows, n_free = own.shape[0], free.size
     away = np.empty((n_rows, n_free))
     for i in range(n_rows):
         for p in range(n_free):
-            away[i, p] = given.mean[p] - own[i, given.free[p]]
-    h = np.dot(away, given.shrink)
+            away[i, p] = given.prior.mean[p] - own[i, free[p]]
+    h = np.dot(away, given.prior.precision)
     for i in range(n_rows):
         for p in range(n_free):
-            h[i, p] += products[i, given.free[p]]
-    towards = np.dot(h, given.towards)
-    chance = np.dot(_normals(address, start, h.shape), given.chance)
+            h[i, p] = products[i, free[p]] + variances[i] * h[i, p]
+    g, z = np.dot(h, given.W), _normals(address, start, h.shape)
+    for i in range(n_rows):
+        for p in range(n_free):
+            share = 1.0 / (given.eigenvalues[p] + variances[i])
+            chance = math.sqrt((1.0 - a * a) * variances[i] * share)
+            g[i, p] = (1.0 - a) * share * g[i, p] + chance * z[i, p]
+    moves = np.dot(g, given.W.T)
     step = np.zeros(own.shape)
     for i in range(n_rows):
         for p in range(n_free):
-            k = given.free[p]
+            k = free[p]
             old = float(own[i, k])
-            own[i, k] = old + towards[i, p] + chance[i, p]
+            own[i, k] = old + moves[i, p]
             step[i, k] = own[i, k] - old
-    change, fitted = 0.0, np.dot(step, given.gram)
+    fitted = np.dot(step, given.gram)
     for i in range(n_rows):
         for k in range(own.shape[1]):
-            change += step[i, k] * (fitted[i, k] - 2.0 * products[i, k])
-    return change
+            squares[i] += step[i, k] * (fitted[i, k] - 2.0 * products[i, k])
 
 
 def _bounds(n: int, size: int) -> np.ndarray:
@@ -156,56 +162,74 @@ def _bounds(n: int, size: int) -> np.ndarray:
 
 
 def _conditional(
-    other: np.ndarray, prior: RowPrior, noise_variance: float, workers: Workers
+    other: np.ndarray, prior: RowPrior, roots: np.ndarray, workers: Workers
 ) -> _Conditional:
     n, width = other.shape
-    G = gram(other, np.zeros(width), np.ones(n), workers)
-    shrink = noise_variance * prior.precision
-    Q = G[prior.free][:, prior.free] + shrink
-    Q.flat[:: len(Q) + 1] *= 1.0 + _LEAST_PIVOT  # the diagonal
-    root = np.ascontiguousarray(dtrtri(np.linalg.cholesky(Q), lower=1)[0])
-    a = prior.relaxation
-    towards, chance = (1.0 - a) * (root.T @ root), math.sqrt((1.0 - a * a) * noise_variance) * root
-    return _Conditional(prior.free, G, prior.mean, shrink, towards, chance)
+    weights = roots**2
+    G = gram(other, np.zeros(width), weights if roots.size else np.ones(n), workers)
+    inverse = dtrtri(np.linalg.cholesky(prior.precision), lower=1)[0]
+    inner = inverse @ G[prior.free][:, prior.free] @ inverse.T
+    eigenvalues, E = np.linalg.eigh(0.5 * (inner + inner.T))
+    W = np.ascontiguousarray(inverse.T @ E)
+    weights = weights.astype(other.dtype)
+    weighted = other * weights[:, np.newaxis] if roots.size else other
+    return _Conditional(prior, G, W, np.maximum(eigenvalues, 0.0), weighted, weights)
 
 
-def _tiles(half: _Half, rows: slice) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(values, factors of their columns) of some rows, a tile at a time."""
+def _tiles(half: _Half, rows: slice) -> Iterator[tuple[np.ndarray, slice]]:
+    """(values, columns) of some rows, a tile at a time."""
     for first in range(0, half.other.shape[0], _TILE_COLUMNS):
         columns = slice(first, first + _TILE_COLUMNS)
-        yield half.side.values[rows, columns], half.other[columns]
+        yield half.side.values[rows, columns], columns
 
 
-def _sums_by_difference(half: _Half, rows: slice) -> tuple[np.ndarray, float]:
-    """(the products of e with all factors, by row; the sum of all e^2), from the products of x."""
-    own = half.own[rows]
-    products = np.zeros(own.shape)
-    for x, factors in _tiles(half, rows):
-        products += x @ factors
-    return products, half.side.squares[rows].sum() + _take_off_fit(own, half.given.gram, products)
+def _squares(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """sum_j b_j x_ij^2 for each row i."""
+    if weights.size:
+        return np.einsum("ij,ij,j->i", x, x, weights)
+    return np.einsum("ij,ij->i", x, x)
 
 
-def _sums_of_residuals(half: _Half, rows: slice) -> tuple[np.ndarray, float]:
-    """The same, from e itself."""
-    own = half.own[rows]
-    products, square = np.zeros(own.shape), 0.0
-    for x, factors in _tiles(half, rows):
+def _sums_by_difference(half: _Half, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(the products of e with all factors; the squares of e and of x), by row, from products of x."""
+    own, given = half.own[rows], half.given
+    products, squares = np.zeros(own.shape), half.side.squares[rows].copy()
+    if given.weights.size:
+        squares[:] = 0.0
+    for x, columns in _tiles(half, rows):
+        products += x @ given.weighted[columns]
+        if given.weights.size:
+            squares += _squares(x, given.weights[columns])
+    of_values = squares.copy()
+    _take_off_fit(own, given.gram, products, squares)
+    return products, squares, of_values
+
+
+def _sums_of_residuals(half: _Half, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+    """The products of e with all factors and its squares, by row, from e itself."""
+    own, given = half.own[rows], half.given
+    products, squares = np.zeros(own.shape), np.zeros(len(own))
+    for x, columns in _tiles(half, rows):
         e = np.empty_like(x)  # in the memory order of the table, so that both are read sequentially
-        np.matmul(own, factors.T, out=e)
+        np.matmul(own, half.other[columns].T, out=e)
         np.subtract(x, e, out=e)
-        products += e @ factors
-        flat = e.ravel(order="K")
-        square += float(flat @ flat)
-    return products, square
+        products += e @ given.weighted[columns]
+        squares += _squares(e, given.weights[columns])
+    return products, squares
 
 
-def _draw_block(half: _Half, rows: slice) -> float:
-    """Draw some rows; returns the sum of their squared residuals after the draw."""
-    products, before = _sums_by_difference(half, rows)
-    if before < _FEW_LEFT * half.side.squares[rows].sum():
+def _draw_block(half: _Half, rows: slice, squares: np.ndarray) -> None:
+    """Draw some rows, and set the weighted squares of their residuals after the draw."""
+    products, before, of_values = _sums_by_difference(half, rows)
+    if (before < _FEW_LEFT * of_values).any():
         products, before = _sums_of_residuals(half, rows)
-    after = before + _draw(half.own[rows], products, half.given, half.address, rows.start)
-    return after if after > _FEW_LEFT * before else _sums_of_residuals(half, rows)[1]
+    after = squares[rows]
+    after[:] = before
+    _draw(
+        half.own[rows], products, half.given, half.variances[rows], half.address, rows.start, after
+    )
+    if (after <= _FEW_LEFT * before).any():
+        after[:] = _sums_of_residuals(half, rows)[1]
 
 
 def dense_rows(
@@ -213,19 +237,20 @@ def dense_rows(
     own: np.ndarray,
     other: np.ndarray,
     prior: RowPrior,
-    noise_variance: float,
+    noise: RowNoise,
     address: Address,
     workers: Workers,
-) -> float:
-    """Draw the free coefficients of all rows, in place; the sum of squared residuals afterwards."""
+) -> np.ndarray:
+    """Draw the free coefficients of all rows, in place; sum_j b_j e_ij^2 afterwards for each row i."""
     m, n = side.values.shape
     bounds = _bounds(m, min(max(-(-m // _BLOCKS), _FEWEST_ROWS, _FEWEST_CELLS // n), _MOST_ROWS))
-    squares = np.empty(bounds.size - 1)
-    half = _Half(side, own, other, _conditional(other, prior, noise_variance, workers), address)
+    squares = np.empty(m)
+    given = _conditional(other, prior, noise.roots, workers)
+    half = _Half(side, own, other, given, noise.variances, address)
 
     def work(start: int, stop: int) -> None:
         for b in range(start, stop):
-            squares[b] = _draw_block(half, slice(bounds[b], bounds[b + 1]))
+            _draw_block(half, slice(bounds[b], bounds[b + 1]), squares)
 
     workers.for_rows(work, n * bounds)
-    return float(squares.sum())
+    return squares

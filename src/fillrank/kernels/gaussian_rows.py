@@ -1,9 +1,13 @@
 """The half-sweep: a Gibbs draw of every row's coefficients, given the factors of the other side.
 
-Row i holds values x_j in the columns j of Omega_i, and x_j ~ N(sum_k c_k f_jk, noise variance),
-where c = ``own[i]`` are the row's coefficients and f_j = ``other[j]`` the factors of column j. A
-free coefficient has the prior N(mean_k, 1/precision_k); the others do not change. The columns of a
-table are the rows of its transpose, so this one kernel serves both sides.
+Row i holds values x_j in the columns j of Omega_i, and x_j ~ N(sum_k c_k f_jk, s2_i / (b_j w_ij)),
+where c = ``own[i]`` are the row's coefficients, f_j = ``other[j]`` the factors of column j, s2_i the
+noise variance of the row, b_j the relative precision of the column and w_ij the weight of the entry
+(`RowNoise`). A free coefficient has the prior N(mean_k, 1/precision_k); the others do not change. The
+columns of a table are the rows of its transpose, so this one kernel serves both sides.
+
+Precisions of columns are included in values and factors, both multiplied by sqrt(b_j) as they are
+loaded. Weights of entries scale the tile: then the sums below are weighted without a change.
 
 A row is processed in cache: the factors of its columns are gathered once into a tile, component by
 component, and the residual exists only while the row is processed. The cost is O(n_i K) a row, and
@@ -21,8 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal_from_bits
-from fillrank.draws.streams import row_bits, start_stream
+from fillrank.draws.streams import row_bits, seek, start_stream
 from fillrank.kernels.simd import (
     LANES,
     add,
@@ -59,8 +64,31 @@ class Prior(NamedTuple):
     relaxation: float = 0.0
 
 
-def align_rows(factors: np.ndarray) -> np.ndarray:
-    """A copy for `gaussian_rows`: lines padded to full vectors, aligned to cache lines.
+class RowNoise(NamedTuple):
+    """The noise in a half-sweep: x_j ~ N(c . f_j, s2_i / (b_j w_ij)) in row i and column j.
+
+    ``variances`` (rows,) are s2_i. ``roots`` (columns,) are sqrt(b_j); empty if all are 1. With finite
+    ``degrees`` nu the noise is Student-t: w_ij has the additional factor l_ij ~ Gamma(nu/2, rate nu/2),
+    which is drawn at the beginning of the row's turn, with the ``purpose`` in its address, and not
+    stored.
+    """
+
+    variances: np.ndarray
+    roots: np.ndarray
+    degrees: float
+    purpose: int
+
+
+class RowSums(NamedTuple):
+    """Sums over the entries of each row after the draw: weighted squares of residuals, l and log l."""
+
+    squares: np.ndarray
+    weights: np.ndarray
+    log_weights: np.ndarray
+
+
+def align_rows(factors: np.ndarray, roots: np.ndarray) -> np.ndarray:
+    """A copy for `gaussian_rows`: lines times their root, padded to full vectors, aligned in memory.
 
     A line of zeros follows the last one, for the padding of a row's last vector.
     """
@@ -69,7 +97,10 @@ def align_rows(factors: np.ndarray) -> np.ndarray:
     memory = np.empty((n + 1) * width + _LINE // factors.itemsize, dtype=factors.dtype)
     first = -memory.ctypes.data % _LINE // factors.itemsize
     out = memory[first : first + (n + 1) * width].reshape(n + 1, width)
-    out[:n, :K] = factors
+    if roots.size:
+        np.multiply(factors, roots[:, np.newaxis].astype(factors.dtype), out=out[:n, :K])
+    else:
+        out[:n, :K] = factors
     out[:n, K:] = out[n] = 0
     return out
 
@@ -199,53 +230,84 @@ def _last_pass(tile, residual, n, before, steps):
     return total(square)
 
 
-class _Moves(NamedTuple):
-    """What the draws of all rows share, for the noise variance s2 and the relaxation a.
+@njit
+def _draw(c, s, old, z, prior, p, noise_variance):
+    """Coefficient p given the others, with the noise variance s2 and P = c + s2 precision.
 
-    shrink = s2 precision, pull = shrink mean, gain = 1 - a, variance = (1 - a^2) s2.
+    Its full conditional is N(old + (s + s2 precision (mean - old))/P, s2/P), see `Prior` for the
+    relaxation.
     """
-
-    shrink: np.ndarray
-    pull: np.ndarray
-    gain: float
-    variance: float
-
-
-@njit
-def _moves(prior, noise_variance):
-    shrink = noise_variance * prior.precision
     a = prior.relaxation
-    return _Moves(shrink, shrink * prior.mean, 1.0 - a, (1.0 - a * a) * noise_variance)
+    shrink = noise_variance * prior.precision[p]
+    share = 1.0 / (c + shrink)
+    # s is available last in a pass, so what does not depend on it is computed before.
+    known = shrink * (prior.mean[p] - old) * (1.0 - a) * share
+    known += old + math.sqrt((1.0 - a * a) * noise_variance * share) * z
+    return s * ((1.0 - a) * share) + known
 
 
 @njit
-def _draw(c, s, old, z, moves, p):
-    """Coefficient p given the others: mu = old + (s + pull - shrink old)/P and s2/P, P = c + shrink."""
-    share = 1.0 / (c + moves.shrink[p])
-    # s is available last in a pass, so what does not depend on it is computed before.
-    known = (moves.pull[p] - moves.shrink[p] * old) * moves.gain * share
-    known += old + math.sqrt(moves.variance * share) * z
-    return s * (moves.gain * share) + known
+def _load_values(entries, first, last, roots, residual):
+    """residual = sqrt(b_j) x_j."""
+    if roots.size:
+        for t in range(first, last):
+            residual[t - first] = entries.values[t] * roots[entries.indices[t]]
+    else:
+        for t in range(first, last):
+            residual[t - first] = entries.values[t]
+
+
+@njit
+def _draw_weights(entries, first, residual, weights, noise, variance, stream, row):
+    """Multiply ``weights`` by l_t ~ Gamma((nu + 1)/2, rate (nu + w_t e_t^2 / s2)/2).
+
+    Returns the sums of l and of log l.
+    """
+    total = log_total = 0.0
+    for t in range(weights.size):
+        seek(stream, row, entries.indices[first + t])
+        square = weights[t] * float(residual[t]) * float(residual[t]) / variance
+        draw = gamma(stream, 0.5 * (noise.degrees + 1.0), 0.5 * (noise.degrees + square))
+        weights[t] *= draw
+        total += draw
+        log_total += math.log(draw)
+    return total, log_total
+
+
+@njit
+def _weigh(tile, stride, residual, weights):
+    """Multiply the tile and the residual by the roots of the weights."""
+    for t in range(weights.size):
+        weights[t] = math.sqrt(weights[t])
+        residual[t] *= weights[t]
+    for at in range(0, tile.size - stride + 1, stride):
+        for t in range(weights.size):
+            tile[at + t] *= weights[t]
 
 
 @njit(nogil=True, cache=True)
-def gaussian_rows(entries, own, other, prior, noise_variance, address, squares, start, stop):
+def gaussian_rows(entries, own, other, prior, noise, address, sums, start, stop):
     """Draw the free coefficients of the rows start to stop, in place.
 
     ``other`` must come from `align_rows`. With everything else fixed, coefficient k of a row is
     Gaussian with c = sum f_jk^2 and s = sum f_jk e_j (`_draw`). The second of a pair takes the step
     of the first into account through c_01, so the draws are the same as one after the other.
-    ``squares[i]`` is set to the sum of the squared residuals after the draw.
+    ``sums`` (`RowSums`) are set for these rows.
     """
-    padded = (longest_row(entries.pointers, start, stop) // LANES + 2) * LANES
+    longest = longest_row(entries.pointers, start, stop)
+    padded = (longest // LANES + 2) * LANES
     tile = np.empty(padded * other.shape[1], dtype=own.dtype)
     residual = np.zeros(padded, dtype=own.dtype)
+    roots = noise.roots.astype(own.dtype)
+    is_student = noise.degrees < np.inf
+    is_weighted = is_student or entries.weights.size > 0
+    all_weights = np.ones(longest if is_weighted else 0, dtype=own.dtype)
     minus = np.zeros(other.shape[1], dtype=own.dtype)
     n_free = prior.free.size
     bits = np.empty(n_free, dtype=np.uint64)
     normals = np.empty(n_free)
     stream = start_stream(address.key, address.sweep, address.purpose)
-    moves = _moves(prior, noise_variance)
+    entry_stream = start_stream(address.key, address.sweep, noise.purpose)
     none = own.dtype.type(0)
     for i in range(start, stop):
         first, last = entries.pointers[i], entries.pointers[i + 1]
@@ -253,12 +315,27 @@ def gaussian_rows(entries, own, other, prior, noise_variance, address, squares, 
         stride = n | LANES  # an odd number of vectors: factors do not collide in the cache
         for k in range(own.shape[1]):
             minus[k] = -own[i, k]
-        for t in range(last - first):
-            residual[t] = entries.values[first + t]
+        _load_values(entries, first, last, roots, residual)
         for t in range(last - first, n):
             residual[t] = none
         _gather(entries.indices, first, last, minus, other, tile, stride, residual)
         at_row = address.first_row + i
+        if is_weighted:
+            weights = all_weights[: last - first]
+            for t in range(weights.size):
+                weights[t] = entries.weights[first + t] if entries.weights.size else 1.0
+            if is_student:
+                sums.weights[i], sums.log_weights[i] = _draw_weights(
+                    entries,
+                    first,
+                    residual,
+                    weights,
+                    noise,
+                    noise.variances[i],
+                    entry_stream,
+                    at_row,
+                )
+            _weigh(tile[: stride * other.shape[1]], stride, residual, weights)
         row_bits(stream, at_row, bits)
         for p in range(n_free):
             normals[p] = normal_from_bits(bits[p], stream, at_row, p)
@@ -269,13 +346,13 @@ def gaussian_rows(entries, own, other, prior, noise_variance, address, squares, 
             s_0, s_1, c_00, c_01, c_11 = _pass(tile, residual, n, before, steps, now)
             k = prior.free[p]
             old = float(own[i, k])
-            own[i, k] = _draw(c_00, s_0, old, normals[p], moves, p)
+            own[i, k] = _draw(c_00, s_0, old, normals[p], prior, p, noise.variances[i])
             steps = (own.dtype.type(old - own[i, k]), none)
             if q > p:
                 k = prior.free[q]
                 old = float(own[i, k])
                 s_1 += steps[0] * c_01
-                own[i, k] = _draw(c_11, s_1, old, normals[q], moves, q)
+                own[i, k] = _draw(c_11, s_1, old, normals[q], prior, q, noise.variances[i])
                 steps = (steps[0], own.dtype.type(old - own[i, k]))
             before = now
-        squares[i] = _last_pass(tile, residual, n, before, steps)
+        sums.squares[i] = _last_pass(tile, residual, n, before, steps)

@@ -20,8 +20,26 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fillrank.kernels.student_t import NEARLY_NORMAL, t_constants, t_distribution
 from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.runtime.kernel_cache import njit
+
+# The largest width of a bracket of a quantile of t distributions, in units of their scale.
+_LARGEST_WIDTH = 1e140
+
+
+class Student(NamedTuple):
+    """Degrees of freedom of every draw, the densities at 0, and whether all are infinite."""
+
+    degrees: np.ndarray
+    constants: np.ndarray
+    is_normal: bool
+
+
+def student(degrees: np.ndarray) -> Student:
+    """The t distributions with these degrees of freedom."""
+    degrees = np.where(degrees >= NEARLY_NORMAL, np.inf, degrees)
+    return Student(degrees, t_constants(degrees), bool((degrees == np.inf).all()))
 
 
 @njit(fastmath=REASSOCIATE)
@@ -41,19 +59,20 @@ def pair_values(left, right, rows, columns, out):
 
 @njit(nogil=True, cache=True)
 def restored_pair_values(left, right, rows, columns, units, out):
-    """The same as location + scale * value, between low and high: in one pass.
+    """The same as location_j + scale_j * value, between low and high: in one pass.
 
     Without fast mathematics, so that it has the bits of an array that is scaled afterwards.
     """
     location, scale, low, high = units
     for p in range(rows.size):
-        value = location + scale * _pair_value(left, right, rows[p], columns[p])
+        j = columns[p]
+        value = location[j] + scale[j] * _pair_value(left, right, rows[p], j)
         out[p] = min(max(value, low), high)
 
 
 @njit
-def _mixture(values, sds, x):
-    """(cdf, density) at x of the equal mixture of N(values_s, sds_s^2)."""
+def _normal_mixture(values, sds, x):
+    """(distribution function, density) at x of the equal mixture of N(values_s, sds_s^2)."""
     cdf = 0.0
     density = 0.0
     for s in range(values.size):
@@ -63,19 +82,61 @@ def _mixture(values, sds, x):
     return cdf / values.size, density / values.size
 
 
-@njit(nogil=True, cache=True)
-def mixture_quantiles(values, sds, probability, start, out):
-    """The quantile of the mixture of N(values[s, p], sds_s^2) over s, for every p.
+@njit
+def _t_mixture(values, sds, student, x):
+    """The same for t distributions, of which some may have infinite degrees of freedom."""
+    cdf = 0.0
+    density = 0.0
+    for s in range(values.size):
+        t = (x - values[s]) / sds[s]
+        if student.degrees[s] == math.inf:
+            cdf += 0.5 * math.erfc(-t / math.sqrt(2.0))
+            density += student.constants[s] * math.exp(-0.5 * t * t) / sds[s]
+        else:
+            below, here = t_distribution(t, student.degrees[s], student.constants[s])
+            cdf += below
+            density += here / sds[s]
+    return cdf / values.size, density / values.size
 
-    Newton's method from ``start`` within a bracket; bisection if a step would leave the bracket.
-    """
+
+@njit
+def _mixture(values, sds, student, x):
+    if student.is_normal:
+        return _normal_mixture(values, sds, x)
+    return _t_mixture(values, sds, student, x)
+
+
+@njit
+def _far_end(values, sds, student, probability, sign):
+    """A number beyond the quantile: below it for sign -1, above it for sign 1."""
     widest = sds.max()
+    end = values.min() if sign < 0.0 else values.max()
+    width = 40.0 * widest
+    if student.is_normal:
+        return end + sign * width
+    while width < _LARGEST_WIDTH * widest:
+        cdf, _ = _t_mixture(values, sds, student, end + sign * width)
+        if sign * (cdf - probability) > 0.0:
+            break
+        width *= 8.0
+    return end + sign * width
+
+
+@njit(nogil=True, cache=True)
+def mixture_quantiles(values, sds, student, probability, start, out):
+    """The quantile of the mixture over s of values[s, p] + sds[s, p] T_s, for every p.
+
+    T_s has the t distribution of ``student.degrees[s]``, which is normal if they are infinite. Newton's
+    method from ``start`` within a bracket; bisection if a step would leave the bracket.
+    """
     for p in range(out.size):
-        column = values[:, p].copy()
-        low, high = column.min() - 40.0 * widest, column.max() + 40.0 * widest
+        column, scales = values[:, p].copy(), sds[:, p].copy()
+        widest = scales.max()
+        low = _far_end(column, scales, student, probability, -1.0)
+        high = _far_end(column, scales, student, probability, 1.0)
         x = min(max(start[p], low), high)
         for _ in range(100):
-            cdf, density = _mixture(column, sds, x)
+            cdf, density = _mixture(column, scales, student, x)
             if cdf < probability:
                 low = x
             else:

@@ -133,8 +133,8 @@ def _summarise(
             _add_shapes(traces, sweep.state, traced)
         if sweep.number > size.published_sweeps - size.published_kept:
             spectra.append(sweep.spectrum)
-            scales.append(sweep.units.scale * sweep.state.d)
-            noise.append(sweep.draw.noise_variance)
+            scales.append(sweep.units.shared_scale * sweep.state.d)
+            noise.append(sweep.draw.noise.average())
     level_ranks = rank_probabilities(
         np.array([spectra]), data.shape, len(data), float(np.mean(noise))
     )

@@ -109,7 +109,7 @@ class _RunningAverages:
         cells = self._test.row_index, self._test.column_index
         pair_values(sweep.draw.left, sweep.draw.right, *cells, self._one)
         self._sum += self._one
-        predicted = sweep.units.restore(self._sum / sweep.number)
+        predicted = sweep.units.restore(self._sum / sweep.number, self._test.column_index)
         self.traces["nmae"].append(nmae(self._test.values, predicted, self._scale))
         self.traces["rmse"].append(rmse(self._test.values, predicted))
         self.traces["rank"].append(self._rank(sweep))
@@ -123,7 +123,7 @@ class _RunningAverages:
             sweep.spectrum[None, None],
             self._train.shape,
             len(self._train),
-            sweep.draw.noise_variance,
+            sweep.draw.noise.average(),
         )
         return rank
 

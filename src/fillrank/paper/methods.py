@@ -85,7 +85,7 @@ def predict_at(model: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     for draw in draws:
         pair_values(draw.left, draw.right, rows, columns, values)
         total += values
-    average: np.ndarray = model.posterior_.units.restore(total / len(draws))
+    average: np.ndarray = model.posterior_.units.restore(total / len(draws), columns)
     return average
 
 
@@ -95,5 +95,5 @@ def predict_matrix(model: SamplerEstimator) -> np.ndarray:
     total = np.zeros(model.observations_.shape)
     for draw in draws:
         total += draw.left @ draw.right.T
-    average: np.ndarray = model.posterior_.units.restore(total / len(draws))
+    average: np.ndarray = model.posterior_.units.restore(total / len(draws), slice(None))
     return average

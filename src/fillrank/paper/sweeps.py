@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from fillrank.estimators.checks import check_value_range, seed_from
+from fillrank.estimators.checks import seed_from
 from fillrank.estimators.sampled import SamplerEstimator
-from fillrank.posterior.low_rank import Units
 from fillrank.run.chains import run
 from fillrank.runtime.threads import one_blas_thread
-from fillrank.samplers.model import Data, Draw
+from fillrank.samplers.model import Draw
 from fillrank.table.observations import Observations
-from fillrank.table.units import standardise
+from fillrank.table.units import Units
 
 
 class Sweep(NamedTuple):
@@ -28,14 +27,12 @@ class Sweep(NamedTuple):
 
 def sweeps(model: SamplerEstimator, data: Observations) -> Iterator[Sweep]:
     """Run the first chain of an estimator, whose ``n_sweeps`` is a number, and yield each sweep."""
-    plan, sampler = model._plan(), model._sampler()
-    standard = standardise(data, model._centred, np.dtype(model.dtype))
-    entries = Data(standard.rows, standard.columns)
-    value_range = check_value_range(model.value_range, data)
-    units = Units(standard.location, standard.scale, value_range)
+    plan, table_model = model._plan(len(data)), model._table_model(data)
+    sampler, units = model._sampler(table_model), table_model.units
+    entries = model._standard(data, table_model)
     with one_blas_thread(), model._workers() as workers:
         seed = [seed_from(model.random_state), 0]
-        chain = model._first_chain(entries, standard.scale, workers, seed)
+        chain = model._first_chain(entries, table_model, plan, workers, seed)
         for step in run([chain], entries, sampler, plan.n_adapt):
             (state,) = step.states
             draw = sampler.draw(state)

@@ -1,13 +1,24 @@
 r"""New rows of a fitted table: their posterior, given their own entries, under every stored draw.
 
-Given a draw, with factors f_j of the columns and noise variance s2, a new row is a Gaussian regression:
+Given a draw, with factors f_j of the columns, noise variance s2 and precisions b_j of the columns, a new
+row is a Gaussian regression:
 
-    x_j ~ N(c . f_j, s2),    c ~ N(mean, L L^T),
+    x_j ~ N(c . f_j, s2 / (a b_j)),    c ~ N(mean, L L^T),
 
 where the prior is the distribution of the draw's own rows (`empirical_law`). With c = mean + L w,
-g_j = L^T f_j / s and y_j = (x_j - mean . f_j) / s,
+g_j = L^T f_j sqrt(b_j) / s and y_j = (x_j - mean . f_j) sqrt(b_j) / s,
 
-    w | x ~ N(P^-1 h, P^-1),    P = I + sum_j g_j g_j^T,    h = sum_j g_j y_j.
+    w | x, a ~ N(P^-1 h, P^-1),    P = I + a sum_j g_j g_j^T,    h = a sum_j g_j y_j.
+
+The precision a of the row is one of at most eight quantiles of the precisions of the draw's rows,
+equally probable before the entries are seen. Its posterior probabilities are proportional to the
+marginal likelihood
+
+    p(x | a) ~ a^(n/2) |P|^(-1/2) exp(-(a sum_j y_j^2 - h^T P^-1 h) / 2).
+
+For Student-t noise with nu degrees of freedom, b_j is multiplied by a weight
+u_j ~ Gamma(nu / 2, nu / 2). From u = 1 there are three alternations of (a, c | u) and u | a, c: enough
+to reduce the weights of outliers, but not exact.
 
 A row without entries has the prior. The draws of the columns do not change, whereas a new fit would
 learn about the columns from the new rows. That costs little if there are few new rows, and enough
@@ -24,9 +35,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fillrank.draws import streams
+from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal_from_bits
-from fillrank.draws.streams import Address, chain_key, row_bits, start_stream
+from fillrank.draws.streams import (
+    AUGMENTATION,
+    ROW_SCALARS,
+    ROWS,
+    Address,
+    chain_key,
+    row_bits,
+    seek,
+    start_stream,
+    uniform,
+)
+from fillrank.kernels.student_t import NEARLY_NORMAL
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
@@ -38,21 +60,37 @@ _NO_CHAIN = 2**32 - 1
 # Standard deviations below this share of the mean are rounding errors of a constant. Those below the
 # second number, in standard units, count as 0, because their squares would underflow in float32.
 _CONSTANT, _NOTHING = 1e-12, 1e-15
+# Precisions that a new row can have under a draw.
+_PRECISIONS = 8
+# Alternations of coefficients and weights for Student-t noise. Each has its own random numbers: those of
+# draw t + step * _STEP, where t is below _STEP.
+_ALTERNATIONS, _STEP = 3, 2**16
 
 
 class _Regression(NamedTuple):
     """The regression of a new row under a draw.
 
     ``mean`` (k,) and ``L`` (k, k) are its prior, ``factors`` (n, k) holds g_j, ``offsets`` (n,) holds
-    mean . f_j, ``noise_sd`` is s. ``turn`` (K, k) transforms c to the basis that all draws share.
+    mean . f_j, ``noise_sd`` (n,) holds s / sqrt(b_j). ``precisions`` are the possible values of a, and
+    ``degrees`` is nu. ``turn`` (K, k) transforms c to the basis that all draws share.
     """
 
     mean: np.ndarray
     L: np.ndarray
     factors: np.ndarray
     offsets: np.ndarray
-    noise_sd: float
+    noise_sd: np.ndarray
+    precisions: np.ndarray
+    degrees: float
     turn: np.ndarray
+
+
+class _NewRows(NamedTuple):
+    """New rows: the sums of their expected coefficients, and under one draw c and a."""
+
+    means: np.ndarray
+    draws: np.ndarray
+    precisions: np.ndarray
 
 
 @njit(fastmath=REASSOCIATE)
@@ -66,29 +104,88 @@ def _product(rows, a, b, n):
 
 @njit
 def _gather(entries, i, regression, tile):
-    """Copy the g_j of a row's columns into ``tile``, component by component, and y_j below them."""
+    """Copy the g_j of a row's columns into ``tile``, component by component, and y_j below them.
+
+    Both are multiplied by the root of the entry's weight.
+    """
     first, k = entries.pointers[i], regression.mean.size
     n = entries.pointers[i + 1] - first
     for t in range(n):
         j = entries.indices[first + t]
+        root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
         for a in range(k):
-            tile[a, t] = regression.factors[j, a]
-        tile[k, t] = (entries.values[first + t] - regression.offsets[j]) / regression.noise_sd
+            tile[a, t] = root * regression.factors[j, a]
+        y = (entries.values[first + t] - regression.offsets[j]) / regression.noise_sd[j]
+        tile[k, t] = root * y
     return n
 
 
 @njit
-def _factorise(tile, n, system):
+def _products(tile, n, gram):
+    """``gram`` (k + 1, k + 1) becomes the products of the rows of a tile, in its lower triangle."""
+    for a in range(gram.shape[0]):
+        for b in range(a + 1):
+            gram[a, b] = _product(tile, a, b, n)
+
+
+@njit
+def _factorise(gram, precision, system):
     """``system`` (k + 1, k) becomes the Cholesky factor of P and, below it, its inverse times h."""
     k = system.shape[1]
     for a in range(k + 1):
         for b in range(min(a + 1, k)):
-            value = _product(tile, a, b, n) - _product(system, a, b, b)
+            value = precision * gram[a, b] - _product(system, a, b, b)
             if a == b:
                 # Without rounding no pivot of I + a Gram matrix is below 1.
                 system[a, a] = math.sqrt(max(1.0, 1.0 + value))
             else:
                 system[a, b] = value / system[b, b]
+
+
+@njit
+def _log_likelihood(gram, precision, n, system):
+    """log p(x | a) without a constant, of a system that was factorised with a."""
+    k = system.shape[1]
+    result = 0.5 * n * math.log(precision) - 0.5 * precision * gram[k, k]
+    for b in range(k):
+        result += 0.5 * system[k, b] * system[k, b] - math.log(system[b, b])
+    return result
+
+
+@njit
+def _probabilities(gram, precisions, n, system, out):
+    """The posterior probabilities of the precisions of a row."""
+    for q in range(precisions.size):
+        _factorise(gram, precisions[q], system)
+        out[q] = _log_likelihood(gram, precisions[q], n, system)
+    out[:] = np.exp(out - out.max())
+    out /= out.sum()
+
+
+@njit
+def _choose(probabilities, u):
+    """The first number whose cumulative probability is above u."""
+    total = 0.0
+    for q in range(probabilities.size - 1):
+        total += probabilities[q]
+        if u < total:
+            return q
+    return probabilities.size - 1
+
+
+@njit
+def _weigh(tile, n, w, precision, degrees, stream, row, weighted):
+    """Draw the weight of each entry given w and a; ``weighted`` becomes the tile with these weights."""
+    k = w.size
+    for t in range(n):
+        residual = tile[k, t]
+        for a in range(k):
+            residual -= tile[a, t] * w[a]
+        seek(stream, row, t)
+        rate = 0.5 * (degrees + precision * residual * residual)
+        root = math.sqrt(gamma(stream, 0.5 * (degrees + 1.0), rate))
+        for a in range(k + 1):
+            weighted[a, t] = root * tile[a, t]
 
 
 @njit
@@ -110,30 +207,79 @@ def _add_product(matrix, v, out):
         out[a] += total
 
 
+@njit
+def _add_expected(gram, regression, probabilities, system, w, c, out):
+    """Add ``turn`` E[c | x], averaged over the precisions of a row."""
+    k = w.size
+    for q in range(probabilities.size):
+        _factorise(gram, regression.precisions[q], system)
+        for a in range(k):
+            w[a] = probabilities[q] * system[k, a]
+            c[a] = probabilities[q] * regression.mean[a]
+        _solve_transposed(system, w)
+        _add_product(regression.L, w, c)
+        _add_product(regression.turn, c, out)
+
+
 @njit(nogil=True, cache=True)
-def _regress_rows(entries, regression, address, means, draws, start, stop):
-    """Draw c of the rows start to stop into ``draws``, and add ``turn`` E[c | x] to ``means``."""
-    mean, L, turn = regression.mean, regression.L, regression.turn
-    k = mean.size
-    tile = np.empty((k + 1, longest_row(entries.pointers, start, stop)))
-    system = np.empty((k + 1, k))
+def _regress_rows(entries, regression, address, new, start, stop):
+    """Draw a and c of the rows start to stop, and add ``turn`` E[c | x] to ``new.means``.
+
+    With Student-t noise, the expectation is also given the weights of the last alternation.
+    """
+    mean, L, turn, precisions = (
+        regression.mean,
+        regression.L,
+        regression.turn,
+        regression.precisions,
+    )
+    k, longest = mean.size, longest_row(entries.pointers, start, stop)
+    has_weights = regression.degrees < math.inf
+    n_steps = _ALTERNATIONS if has_weights else 1
+    tile = np.empty((k + 1, longest))
+    weighted = np.empty((k + 1, longest if has_weights else 0))
+    gram, system = np.empty((k + 1, k + 1)), np.empty((k + 1, k))
     bits = np.empty(k, dtype=np.uint64)
     w, noise, c = np.empty(k), np.empty(k), np.empty(k)
-    stream = start_stream(address.key, address.sweep, address.purpose)
+    probabilities = np.empty(precisions.size)
     for i in range(start, stop):
-        _factorise(tile, _gather(entries, i, regression, tile), system)
-        row_bits(stream, i, bits)
-        for a in range(k):
-            w[a] = system[k, a]
-            noise[a] = normal_from_bits(bits[a], stream, i, a)
-            c[a] = mean[a]
-        _solve_transposed(system, w)
-        _solve_transposed(system, noise)
+        n = _gather(entries, i, regression, tile)
+        used = tile
+        for step in range(n_steps):
+            sweep = address.sweep + step * _STEP
+            stream = start_stream(address.key, sweep, address.purpose)
+            _products(used, n, gram)
+            chosen = 0
+            if precisions.size > 1:
+                _probabilities(gram, precisions, n, system, probabilities)
+                choices = start_stream(address.key, sweep, ROW_SCALARS)
+                seek(choices, i, 0)
+                chosen = _choose(probabilities, uniform(choices))
+            is_last = step == n_steps - 1
+            if is_last and precisions.size > 1:
+                _add_expected(gram, regression, probabilities, system, w, c, new.means[i])
+            _factorise(gram, precisions[chosen], system)
+            row_bits(stream, i, bits)
+            for a in range(k):
+                w[a] = system[k, a]
+                noise[a] = normal_from_bits(bits[a], stream, i, a)
+                c[a] = mean[a]
+            _solve_transposed(system, w)
+            _solve_transposed(system, noise)
+            if not is_last:
+                weights = start_stream(address.key, sweep, AUGMENTATION)
+                for a in range(k):
+                    w[a] += noise[a]
+                precision = precisions[chosen]
+                _weigh(tile, n, w, precision, regression.degrees, weights, i, weighted)
+                used = weighted
         _add_product(L, w, c)
-        _add_product(turn, c, means[i])
+        if precisions.size == 1:
+            _add_product(turn, c, new.means[i])
         _add_product(L, noise, c)
+        new.precisions[i] = precisions[chosen]
         for a in range(k):
-            draws[i, a] = c[a]
+            new.draws[i, a] = c[a]
 
 
 def empirical_law(left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -157,13 +303,31 @@ def empirical_law(left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, sd[:, None] * np.linalg.cholesky(correlation)
 
 
+def _quantiles(precisions: np.ndarray) -> np.ndarray:
+    """A few quantiles that represent the precisions of rows; a single one if all are equal."""
+    if precisions.min() == precisions.max():
+        return precisions[:1].copy()
+    return np.quantile(precisions, (np.arange(_PRECISIONS) + 0.5) / _PRECISIONS)
+
+
 def _regression(draw: Draw, basis: np.ndarray) -> _Regression:
     """The regression of a new row under a draw; ``basis`` (n, K) is orthonormal."""
     mean, L = empirical_law(draw.left)
     right, dtype = draw.right, draw.right.dtype
-    noise_sd = math.sqrt(max(draw.noise_variance, SMALLEST_NOISE))
-    factors = right @ (L / noise_sd).astype(dtype)
-    return _Regression(mean, L, factors, right @ mean, noise_sd, basis.T @ right)
+    noise = draw.noise
+    noise_sd = math.sqrt(max(noise.variance, SMALLEST_NOISE))
+    roots = np.sqrt(noise.columns)
+    factors = (right @ (L / noise_sd).astype(dtype)) * roots.astype(dtype)[:, np.newaxis]
+    return _Regression(
+        mean,
+        L,
+        factors,
+        right @ mean,
+        noise_sd / roots,
+        _quantiles(noise.rows),
+        noise.degrees if noise.degrees < NEARLY_NORMAL else math.inf,
+        basis.T @ right,
+    )
 
 
 def fold_in_rows(
@@ -200,17 +364,19 @@ def fold_in_rows(
     """
     n_rows = entries.pointers.size - 1
     basis = np.linalg.qr(mean.right).Q
-    means = np.zeros((n_rows, basis.shape[1]))
+    means, variances = np.zeros((n_rows, basis.shape[1])), np.zeros(n_rows)
     key = chain_key(seed, _NO_CHAIN)
     folded = []
     for t, draw in enumerate(draws):
         regression = _regression(draw, basis)
-        address = Address(key, t, streams.ROWS)
+        address = Address(key, t, ROWS)
         left = np.empty((n_rows, draw.left.shape[1]), draw.left.dtype)
-        _regress(entries, regression, address, means, left, workers)
-        folded.append(draw._replace(left=left))
+        new = _NewRows(means, left, np.empty(n_rows))
+        _regress(entries, regression, address, new, workers)
+        variances += 1.0 / new.precisions
+        folded.append(Draw(left, draw.right, draw.noise._replace(rows=new.precisions)))
     left = (means / len(draws)).astype(basis.dtype)
-    expected = Draw(left, basis, mean.noise_variance)
+    expected = Draw(left, basis, mean.noise._replace(rows=len(draws) / variances))
     return (folded if len(folded) > 1 else [expected]), expected
 
 
@@ -218,13 +384,12 @@ def _regress(
     entries: Entries,
     regression: _Regression,
     address: Address,
-    means: np.ndarray,
-    draws: np.ndarray,
+    new: _NewRows,
     workers: Workers,
 ) -> None:
     """`_regress_rows` for all rows."""
 
     def work(start: int, stop: int) -> None:
-        _regress_rows(entries, regression, address, means, draws, start, stop)
+        _regress_rows(entries, regression, address, new, start, stop)
 
     workers.for_rows(work, entries.pointers)

@@ -38,4 +38,4 @@ def _rounded(draw: Draw) -> Draw:
             side.astype(np.float16).astype(np.float32)
             for side in (draw.left * balance, draw.right / balance)
         )
-    return Draw(left, right, draw.noise_variance)
+    return Draw(left, right, draw.noise)

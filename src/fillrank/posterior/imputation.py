@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Imputations:
     """Draws of what would be observed in any cells, which do not depend on how cells are queried.
 
-    Each is one of the stored draws, spread over the run, plus noise of its variance. The noise of a row
+    Each is one of the stored draws, spread over the run, plus a draw of its noise. The noise of a row
     depends only on the seed, the number of the imputation and the position of the row.
     """
 
@@ -27,9 +27,14 @@ class Imputations:
     def row(self, number: int, i: int) -> np.ndarray:
         """The values of an imputation in all cells of a row."""
         draw = self._draws[number]
-        noise = np.random.default_rng([self._seed, number, i]).standard_normal(len(draw.right))
+        n_columns, degrees = len(draw.right), draw.noise.degrees
+        rng = np.random.default_rng([self._seed, number, i])
+        noise = rng.standard_normal(n_columns)
+        if degrees < np.inf:  # a t variable is normal with a random precision
+            noise /= np.sqrt(rng.chisquare(degrees, n_columns) / degrees)
         signal = draw.right @ draw.left[i]
-        return self._units.restore(signal + np.sqrt(draw.noise_variance) * noise)
+        every = slice(None)
+        return self._units.restore(signal + np.sqrt(draw.noise.at(i, every)) * noise, every)
 
     def at(self, number: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The values of an imputation in the cells (rows_p, columns_p), which are sorted by row."""

@@ -12,7 +12,7 @@ from fillrank.draws.streams import chain_key
 from fillrank.errors import NotSupportedError
 from fillrank.kernels.ordinal import Scorer, add_levels, add_margins
 from fillrank.posterior.imputation import Imputations
-from fillrank.posterior.low_rank import Axis, Kind, Units
+from fillrank.posterior.low_rank import Axis, Kind
 from fillrank.posterior.recommend import Top, TopQuery, best_by_score
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import ipm3f as gibbs
@@ -20,6 +20,7 @@ from fillrank.solvers import ipm3f as variational
 from fillrank.solvers import m3f
 from fillrank.table.entries import Entries
 from fillrank.table.levels import Levels
+from fillrank.table.units import Units
 
 # Cells computed together: their margins fit into the cache.
 _BLOCK = 8192
@@ -125,7 +126,8 @@ class LevelPosterior:
     @property
     def units(self) -> Units:
         """The scale that predictions are on."""
-        return Units(0.0, 1.0, (float(self.levels[0]), float(self.levels[-1])))
+        value_range = float(self.levels[0]), float(self.levels[-1])
+        return Units.equal(0.0, 1.0, self.shape[1], value_range)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from scipy.special import logsumexp, ndtri
+from scipy.special import betaln, logsumexp, ndtri
 
-from fillrank.errors import NotSupportedError
-from fillrank.kernels.predictions import mixture_quantiles, pair_values, restored_pair_values
+from fillrank.errors import InputError, NotSupportedError
+from fillrank.kernels.predictions import (
+    Student,
+    mixture_quantiles,
+    pair_values,
+    restored_pair_values,
+    student,
+)
 from fillrank.posterior.fold_in import fold_in_rows
 from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.recommend import Top, TopQuery, best_by_draw, best_by_mean, best_by_quantile
 from fillrank.runtime.threads import Workers
-from fillrank.samplers.model import Draw
+from fillrank.samplers.model import Draw, Noise
 from fillrank.table.entries import Entries
-from fillrank.table.units import standardise_new
+from fillrank.table.units import Units, location_and_scale, standardise_new
 
 Axis = Literal["rows", "columns"]
 Kind = Literal["signal", "observation"]
@@ -27,20 +33,6 @@ MOST_DRAWS = 128
 _BLOCK = 2048
 # Cells that a thread takes at a time.
 _GRAIN = 256
-
-
-class Units(NamedTuple):
-    """The conversion from standard units: location + scale * value; and the rating scale, if any."""
-
-    location: float
-    scale: float
-    value_range: tuple[float, float] | None
-
-    def restore(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Values in the data's units, clipped to the rating scale; in ``out``, if it is given."""
-        values = np.multiply(self.scale, values, out=out)
-        values += self.location
-        return values if self.value_range is None else values.clip(*self.value_range, out=values)
 
 
 def quantiles(values: np.ndarray, probabilities: Any) -> np.ndarray:
@@ -57,6 +49,40 @@ def _share_out(work: Callable[[int, int], None], n_cells: int, cost: int, worker
     ends = np.arange(0, n_cells + _GRAIN, _GRAIN)
     ends[-1] = n_cells
     workers.for_rows(lambda first, last: work(int(ends[first]), int(ends[last])), cost * ends)
+
+
+def _observed(
+    values: np.ndarray, scales: np.ndarray, student: Student, tails: tuple[float, float]
+) -> np.ndarray:
+    """Quantiles of new observations: of the mixture over the draws of values plus noise."""
+    spread = np.sqrt(values.var(axis=0) + (scales**2).mean(axis=0))
+    out = np.empty((2, values.shape[1]))
+    for tail, row in zip(tails, out, strict=True):
+        start = values.mean(axis=0) + ndtri(tail) * spread
+        mixture_quantiles(values, scales, student, tail, start, row)
+    return out
+
+
+def _log_densities(distance: np.ndarray, noise: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+    """Logarithms of normal densities, or of t densities where the degrees of freedom are finite."""
+    with np.errstate(over="ignore"):  # a value beyond all range has the density 0
+        squares = distance**2 / noise
+    normal = -0.5 * squares - 0.5 * np.log(2.0 * np.pi * noise)
+    if np.isinf(degrees).all():
+        return normal
+    nu = np.where(np.isinf(degrees), 1.0, degrees)  # not used where they are infinite
+    constant = -betaln(0.5 * nu, 0.5) - 0.5 * np.log(nu * noise)
+    return np.where(np.isinf(degrees), normal, constant - 0.5 * (nu + 1.0) * np.log1p(squares / nu))
+
+
+def _own_unit(values: np.ndarray) -> tuple[float, float]:
+    """(location, scale) of a new column in its own unit."""
+    if values.size < 2 or values.min() == values.max():
+        raise InputError(
+            "a new column needs at least two different values, because the columns of this model have "
+            f"their own units; one of the columns has {np.unique(values).size}."
+        )
+    return location_and_scale(values, centre=True)
 
 
 @dataclass(frozen=True)
@@ -134,63 +160,53 @@ class LowRankPosterior:
                 low, high = quantiles(values, tails)
                 if kind == "observation":
                     # Noise can also move a quantile inwards, if a few draws are far from the others.
-                    observed = self._observed(values, tails)
+                    scales = np.sqrt(self._noise(rows[block], columns[block]))
+                    observed = _observed(values, scales, self._student(), tails)
                     low, high = np.minimum(low, observed[0]), np.maximum(high, observed[1])
                 out[:, block] = low, high
 
         _share_out(work, len(rows), len(self.draws) * self.draws[0].left.shape[1], workers)
-        low, high = self.units.restore(out, out=out)
+        low, high = self.units.restore(out, columns, out=out)
         return low, high
 
-    def _observed(self, values: np.ndarray, tails: tuple[float, float]) -> np.ndarray:
-        """Quantiles of a new observation: of the mixture of N(value, noise) over the draws."""
-        noise = np.array([draw.noise_variance for draw in self.draws])
-        spread = np.sqrt(values.var(axis=0) + noise.mean())
-        out = np.empty((2, values.shape[1]))
-        for tail, row in zip(tails, out, strict=True):
-            start = values.mean(axis=0) + ndtri(tail) * spread
-            mixture_quantiles(values, np.sqrt(noise), tail, start, row)
-        return out
+    def _noise(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The squared scale of the noise of every draw (draws, cells), in standard units."""
+        return np.array([draw.noise.at(rows, columns) for draw in self.draws])
+
+    def _student(self) -> Student:
+        """The degrees of freedom of the noise of every draw; infinite if it is Gaussian."""
+        return student(np.array([draw.noise.degrees for draw in self.draws]))
 
     def log_density(
         self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, workers: Workers
     ) -> np.ndarray:
         """Logarithms of the predictive density at new observations of the cells.
 
-        The density is that of the mixture of N(signal, noise) over the draws, in the units of the data.
-        It does not end at the rating scale.
+        The density is that of the mixture of N(signal, noise), or of t distributions, over the draws,
+        in the units of the data. It does not end at the rating scale.
         """
         if not self.has_draws:
             raise NotSupportedError("the solution of a solver has no predictive density.")
-        standard, scale = self._standardise(values)
-        noise = self._noise_variances()
-        normaliser = 0.5 * np.log(2.0 * np.pi * noise)
+        location, scale = self.units.location[columns], self.units.scale[columns]
+        standard = (values - location) / scale
+        degrees = self._student().degrees[:, np.newaxis]
         out = np.empty(len(rows))
 
         def work(start: int, stop: int) -> None:
             for first in range(start, stop, _BLOCK):
                 block = slice(first, min(first + _BLOCK, stop))
                 distance = self._values(rows[block], columns[block]) - standard[block]
-                with np.errstate(over="ignore"):  # a value beyond all range has the density 0
-                    terms = -0.5 * distance**2 / noise - normaliser
-                out[block] = logsumexp(terms, axis=0)
+                noise = self._noise(rows[block], columns[block])
+                out[block] = logsumexp(_log_densities(distance, noise, degrees), axis=0)
 
         _share_out(work, len(rows), len(self.draws) * self.draws[0].left.shape[1], workers)
         return out - np.log(len(self.draws)) - np.log(scale)
-
-    def _standardise(self, values: np.ndarray) -> tuple[np.ndarray, float]:
-        """Values in standard units, and the scale by which they were divided."""
-        return (values - self.units.location) / self.units.scale, self.units.scale
-
-    def _noise_variances(self) -> np.ndarray:
-        """The noise variance of every draw (draws, 1), in standard units."""
-        return np.array([[draw.noise_variance] for draw in self.draws])
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Posterior means of all cells of the given rows and columns: a matrix."""
         left, right, _ = self.mean
         values = left[rows].astype(np.float64) @ right[columns].T
-        return self.units.restore(values, out=values)
+        return self.units.restore(values, columns, out=values)
 
     def average_prediction(
         self, rows: np.ndarray, columns: np.ndarray, workers: Workers
@@ -209,24 +225,49 @@ class LowRankPosterior:
         axis : {"rows", "columns"}
         workers : Workers
             The result does not depend on their number.
-        """
-        location, scale, _ = self.units
-        standard = entries._replace(values=standardise_new(entries.values, location, scale))
-        if axis == "rows":
-            draws, mean = fold_in_rows(self.draws, self.mean, standard, workers)
-            return LowRankPosterior(draws, self.units, mean, self.has_draws)
-        # Another seed: the draws of new columns are independent of those of new rows.
-        other = self.transpose()
-        draws, mean = fold_in_rows(other.draws, other.mean, standard, workers, seed=1)
-        return LowRankPosterior(draws, self.units, mean, self.has_draws).transpose()
 
-    def transpose(self) -> LowRankPosterior:
-        """The posterior of the transposed table."""
-        draws = [_transpose(draw) for draw in self.draws]
-        return LowRankPosterior(draws, self.units, _transpose(self.mean), self.has_draws)
+        Notes
+        -----
+        New columns have the unit of the fitted columns if these share one. Otherwise the unit of a new
+        column is the mean and standard deviation of its own entries; without two different entries it
+        has no unit, and InputError is raised.
+        """
+        if axis == "rows":
+            standard = standardise_new(entries.values, entries.indices, self.units)
+            draws, mean = fold_in_rows(
+                self.draws, self.mean, entries._replace(values=standard), workers
+            )
+            return LowRankPosterior(draws, self.units, mean, self.has_draws)
+        units, columns = self._units_of_new(entries)
+        standard = standardise_new(entries.values, columns, units)
+        turned = [draw.transpose() for draw in self.draws]
+        # Another seed: the draws of new columns are independent of those of new rows.
+        draws, mean = fold_in_rows(
+            turned, self.mean.transpose(), entries._replace(values=standard), workers, seed=1
+        )
+        draws = [draw.transpose() for draw in draws]
+        return LowRankPosterior(draws, units, mean.transpose(), self.has_draws)
+
+    def _units_of_new(self, entries: Entries) -> tuple[Units, np.ndarray]:
+        """The units of new columns, and the number of the new column of each entry."""
+        sizes = np.diff(entries.pointers)
+        n = sizes.size
+        location, scale, value_range = self.units
+        if self.units.are_shared:
+            units = Units.equal(float(location[0]), float(scale[0]), n, value_range)
+        else:
+            parts = np.split(entries.values, entries.pointers[1:-1])
+            own = np.array([_own_unit(values) for values in parts]).reshape(n, 2)
+            units = Units(own[:, 0].copy(), own[:, 1].copy(), value_range)
+        return units, np.repeat(np.arange(n), sizes)
 
     def top(self, query: TopQuery, workers: Workers) -> Top:
-        """The best columns of some rows."""
+        """The best columns of some rows, by values in the units of the data as users see them.
+
+        If columns have their own units, numbers of different units are compared.
+        """
+        if not self.units.are_shared:
+            return self._in_units_of_data().top(query, workers)
         if query.by == "mean":
             top = best_by_mean(self.mean, query, workers)
         elif query.by == "cautious":
@@ -234,12 +275,21 @@ class LowRankPosterior:
         else:
             top = best_by_draw(self.draws, query, workers)
         # At the end, since all scores beyond the rating scale would be equal.
-        return top._replace(scores=self.units.restore(top.scores))
+        return top._replace(scores=self.units.restore(top.scores, top.columns))
+
+    def _in_units_of_data(self) -> LowRankPosterior:
+        """The same signal with the units as part of the factors; without its noise."""
+        location, scale, value_range = self.units
+
+        def convert(draw: Draw) -> Draw:
+            left = np.column_stack([draw.left, np.ones(len(draw.left))])
+            right = np.column_stack([scale[:, np.newaxis] * draw.right, location])
+            return Draw(left, right, Noise.equal(0.0, self.shape))
+
+        draws = [convert(draw) for draw in self.draws]
+        units = Units.equal(0.0, 1.0, self.shape[1], value_range)
+        return LowRankPosterior(draws, units, convert(self.mean), self.has_draws)
 
     def imputations(self, n: int, seed: int) -> Imputations:
         """Draws of complete tables."""
         return Imputations(self, n, seed)
-
-
-def _transpose(draw: Draw) -> Draw:
-    return Draw(draw.right, draw.left, draw.noise_variance)

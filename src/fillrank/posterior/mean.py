@@ -9,7 +9,7 @@ import numpy as np
 
 from fillrank.kernels.factors import orthonormalise
 from fillrank.runtime.threads import Workers
-from fillrank.samplers.model import Draw
+from fillrank.samplers.model import Draw, Noise
 from fillrank.table.entries import iter_blocks
 
 # The smallest number of factors of a mean; it is exact for tables with a shorter side.
@@ -29,19 +29,30 @@ def mean_draw(draws: list[Draw]) -> Draw:
     Returns
     -------
     Draw
-        Of at most 2k factors, or 64 if that is more, in the precision of the draws, with the average
-        of the noise variances.
+        Of at most 2k factors, or 64 if that is more, in the precision of the draws, with Gaussian
+        noise whose variances, of the table and of each row and column, are averages of those of the
+        draws.
     """
     if len(draws) == 1:
         return draws[0]
     m, n = len(draws[0].left), len(draws[0].right)
     sides = [(draw.left, draw.right) for draw in draws]
-    noise_variance = float(np.mean([draw.noise_variance for draw in draws]))
+    noise = _average_noise([draw.noise for draw in draws])
     if n <= m:
         left, right = _average(sides)
     else:
         right, left = _average([(right, left) for left, right in sides])
-    return Draw(left, right, noise_variance)
+    return Draw(left, right, noise)
+
+
+def _average_noise(noises: list[Noise]) -> Noise:
+    """Gaussian noise with the average variance, and averages of the relative variances."""
+    rows, columns = np.zeros(noises[0].rows.size), np.zeros(noises[0].columns.size)
+    for noise in noises:
+        rows += 1.0 / noise.rows
+        columns += 1.0 / noise.columns
+    n = len(noises)
+    return Noise(sum(noise.variance for noise in noises) / n, n / rows, n / columns)
 
 
 def _average(sides: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

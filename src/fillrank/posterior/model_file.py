@@ -1,11 +1,14 @@
-"""Model files, layout 1: which parts a file has for each method, and what is checked in them.
+"""Model files, layouts 1 and 2: which parts a file has for each method, and what is checked in them.
 
 A file has numbers and labels and nothing that could be executed. Its parts have the names of fitted
 attributes. Everything in a file is checked before it is used: kernels do not check positions.
+
+Files are written in layout 2. Layout 1 had one noise variance and one unit for all cells.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
@@ -25,7 +28,7 @@ from fillrank.posterior.levels import (
     LevelPosterior,
     SampleRows,
 )
-from fillrank.posterior.low_rank import Axis, LowRankPosterior, Units
+from fillrank.posterior.low_rank import Axis, LowRankPosterior
 from fillrank.posterior.protocol import Posterior
 from fillrank.posterior.record import Record
 from fillrank.posterior.validation import (
@@ -36,14 +39,15 @@ from fillrank.posterior.validation import (
     check_traces,
 )
 from fillrank.run.recorder import Traces
-from fillrank.samplers.model import Draw
+from fillrank.samplers.model import Draw, Noise
 from fillrank.solvers.fit import PathPoint
-from fillrank.storage.array_file import Content, read, write
+from fillrank.storage.array_file import VERSION, Content, read, write
 from fillrank.storage.serialization import Labels, pack, unpack_all
 from fillrank.table.entries import compact_floats
 from fillrank.table.frames import Origin
 from fillrank.table.labels import check_unique
 from fillrank.table.observations import Observations
+from fillrank.table.units import Units
 from fillrank.validation import check_choice, check_integer
 from fillrank.version import __version__
 
@@ -98,12 +102,51 @@ class _Table(NamedTuple):
     entries: _Entries | _WeightedEntries | None
 
 
+class _StoredNoise(NamedTuple):
+    """The noise of a draw; None for precisions that are all 1."""
+
+    variance: float
+    rows: np.ndarray | None
+    columns: np.ndarray | None
+    degrees: float
+
+
+class _StoredDraw(NamedTuple):
+    left: np.ndarray
+    right: np.ndarray
+    noise: _StoredNoise
+
+
 class _LowRank(NamedTuple):
     """The posterior of a method that predicts numbers."""
 
-    draws: list[Draw]
+    draws: list[_StoredDraw]
     units: Units
-    mean: Draw
+    mean: _StoredDraw
+
+
+class _Draw1(NamedTuple):
+    """A draw in layout 1."""
+
+    left: np.ndarray
+    right: np.ndarray
+    noise_variance: float
+
+
+class _Units1(NamedTuple):
+    """Units in layout 1."""
+
+    location: float
+    scale: float
+    value_range: tuple[float, float] | None
+
+
+class _LowRank1(NamedTuple):
+    """The posterior of a method that predicts numbers, in layout 1."""
+
+    draws: list[_Draw1]
+    units: _Units1
+    mean: _Draw1
 
 
 class _Levels(NamedTuple):
@@ -132,6 +175,8 @@ _SAMPLER_PARTS: dict[str, Any] = _COMMON | {
     "rank_": int,
     "rank_probabilities_": dict[int, float],
     "noise_variance_": float,
+    "row_noise_": np.ndarray,
+    "column_noise_": np.ndarray,
     "singular_values_": np.ndarray,
     "history_": dict[str, np.ndarray],
     "n_sweeps_": int,
@@ -139,11 +184,15 @@ _SAMPLER_PARTS: dict[str, Any] = _COMMON | {
     "interrupted_": bool,
     "reached_limit_": bool,
     "traces_": Traces,
+    "units_": Literal["table", "columns"],
+    "noise_": Literal["one", "rows", "columns", "both"],
+    "notes_": list[str],
 }
-# New rows have no run, and older files do not say whether a limit was reached.
-_SAMPLER_REQUIRED = _REQUIRED | (
-    _SAMPLER_PARTS.keys() - _COMMON.keys() - {"traces_", "reached_limit_"}
-)
+# New rows have no run, and files of layout 1 have less.
+_SAMPLER_OPTIONAL = {
+    "traces_", "reached_limit_", "row_noise_", "column_noise_", "units_", "noise_", "notes_",
+}  # fmt: skip
+_SAMPLER_REQUIRED = _REQUIRED | (_SAMPLER_PARTS.keys() - _COMMON.keys() - _SAMPLER_OPTIONAL)
 _SOLVER_PARTS: dict[str, Any] = _COMMON | {
     "posterior_": _LowRank,
     "penalty_": float,
@@ -171,7 +220,8 @@ _MARGIN_REQUIRED = _REQUIRED | {"levels_", "penalty_"}
 
 _SHARED_SETTINGS = {"max_rank", "n_threads", "progress", "random_state"}
 _RUN_SETTINGS = _SHARED_SETTINGS | {
-    "burn_in", "dtype", "n_chains", "n_sweeps", "start", "value_range",
+    "burn_in", "dtype", "keep_empty", "n_chains", "n_sweeps", "noise", "robust", "start", "units",
+    "value_range",
 }  # fmt: skip
 _SOLVER_SETTINGS = _SHARED_SETTINGS | {
     "effects", "max_iterations", "penalty", "tolerance", "value_range",
@@ -229,7 +279,7 @@ def write_model(path: str | os.PathLike[str], model: ModelParts, with_data: bool
         },
         "table": _table_part(model.observations, with_data),
     }
-    hint = _parts_type(model.method, parts)
+    hint = _parts_type(model.method, parts, VERSION)
     tree, arrays = pack(hint, hint(**parts))
     about = {"method": model.method, "made_by": f"fillrank {__version__}", "parts": tree}
     write(path, Content(_KIND, about, arrays))
@@ -244,9 +294,11 @@ def read_model(path: str | os.PathLike[str]) -> ModelParts:
         raise ReadError(f"{Path(path)} cannot be loaded: {error}") from error
 
 
-def _parts_type(method: str, names: Iterable[str]) -> Any:
-    """The type of the parts of these names."""
+def _parts_type(method: str, names: Iterable[str], version: int) -> Any:
+    """The type of the parts of these names in a version of the layout."""
     hints = {"settings": dict[str, Any], "table": _Table} | _LAYOUTS[method].parts
+    if version == 1 and hints["posterior_"] is _LowRank:
+        hints["posterior_"] = _LowRank1
     if unknown := set(names) - hints.keys():
         raise ReadError(f"{method} has no such parts: {in_short(sorted(unknown))}.")
     return NamedTuple("Parts", [(name, hints[name]) for name in names])
@@ -263,9 +315,20 @@ def _as_json(value: Any) -> Any:
 
 def _posterior_part(posterior: Posterior) -> _LowRank | _Levels:
     if isinstance(posterior, LowRankPosterior):
-        return _LowRank(posterior.draws, posterior.units, posterior.mean)
+        draws = [_stored_draw(draw) for draw in posterior.draws]
+        return _LowRank(draws, posterior.units, _stored_draw(posterior.mean))
     assert isinstance(posterior, LevelPosterior)
     return _Levels(posterior.scorers, posterior.levels)
+
+
+def _stored_draw(draw: Draw) -> _StoredDraw:
+    variance, rows, columns, degrees = draw.noise
+    noise = _StoredNoise(variance, _unless_ones(rows), _unless_ones(columns), degrees)
+    return _StoredDraw(draw.left, draw.right, noise)
+
+
+def _unless_ones(precisions: np.ndarray) -> np.ndarray | None:
+    return None if bool((precisions == 1.0).all()) else precisions
 
 
 def _table_part(observations: Observations, with_data: bool) -> _Table:
@@ -293,13 +356,17 @@ def _unpack(content: Content) -> ModelParts:
     method, parts = about.get("method"), about.get("parts")
     if not isinstance(method, str) or method not in _LAYOUTS or not isinstance(parts, dict):
         raise ReadError(f"its method must be one of {', '.join(METHODS)}, got {method!r} instead.")
-    fitted = unpack_all(_parts_type(method, parts), parts, content.arrays)._asdict()
+    hint = _parts_type(method, parts, content.version)
+    fitted = unpack_all(hint, parts, content.arrays)._asdict()
     settings = _checked_settings(method, fitted.pop("settings", {}))
     observations = _observations_of(fitted.pop("table", None))
     shape = observations.shape
     _check_parts(method, fitted, shape)
     record = _record_of(fitted)
-    if isinstance(part := fitted["posterior_"], _LowRank):
+    part = fitted["posterior_"]
+    if isinstance(part, _LowRank1):
+        part = _updated(part, shape)
+    if isinstance(part, _LowRank):
         posterior: Posterior = _low_rank_of(part, record, shape)
     else:
         posterior = _levels_of(part, _row_fitter(method, settings, record), fitted, shape)
@@ -318,7 +385,7 @@ def _check_parts(method: str, fitted: Mapping[str, Any], shape: tuple[int, int])
     names = fitted.get("feature_names_in_")
     if names is not None and names.size != shape[1]:
         raise ReadError("its features are not the columns of its table.")
-    check_summary(fitted)
+    check_summary(fitted, shape)
 
 
 def _record_of(fitted: Mapping[str, Any]) -> Record:
@@ -326,20 +393,41 @@ def _record_of(fitted: Mapping[str, Any]) -> Record:
     return Record(**{names[name]: value for name, value in fitted.items() if name in names})
 
 
+def _updated(part: _LowRank1, shape: tuple[int, int]) -> _LowRank:
+    """The posterior of a file in layout 1, as layout 2 has it."""
+    draws = [
+        _StoredDraw(left, right, _StoredNoise(noise_variance, None, None, math.inf))
+        for left, right, noise_variance in (*part.draws, part.mean)
+    ]
+    location, scale, value_range = part.units
+    return _LowRank(draws[:-1], Units.equal(location, scale, shape[1], value_range), draws[-1])
+
+
 def _low_rank_of(part: _LowRank, record: Record, shape: tuple[int, int]) -> LowRankPosterior:
     is_sampled = record.n_sweeps is not None
-    posterior = LowRankPosterior(part.draws, part.units, part.mean, has_draws=is_sampled)
+    draws = [_restored_draw(draw, shape) for draw in (*part.draws, part.mean)]
+    posterior = LowRankPosterior(draws[:-1], part.units, draws[-1], has_draws=is_sampled)
     check_posterior(posterior, shape)
     if is_sampled:
         _check_sampler(posterior, record, shape)
     return posterior
 
 
+def _restored_draw(draw: _StoredDraw, shape: tuple[int, int]) -> Draw:
+    variance, rows, columns, degrees = draw.noise
+    noise = Noise.equal(variance, shape)._replace(degrees=degrees)
+    if rows is not None:
+        noise = noise._replace(rows=rows)
+    if columns is not None:
+        noise = noise._replace(columns=columns)
+    return Draw(draw.left, draw.right, noise)
+
+
 def _check_sampler(posterior: LowRankPosterior, record: Record, shape: tuple[int, int]) -> None:
     by_chain = len(check_history(record.history)) == 2
     if not by_chain or min(trace.min() for trace in record.history.values()) < 0:
         raise ReadError("its history is not that of a sampler's variances and scales.")
-    if min(draw.noise_variance for draw in posterior.draws) <= 0:
+    if min(draw.noise.variance for draw in posterior.draws) <= 0:
         raise ReadError("its noise variance is 0, which no sampler gives.")
     if record.traces is not None:
         check_traces(record.traces, shape)

@@ -7,10 +7,11 @@ from typing import Protocol, Self
 import numpy as np
 
 from fillrank.posterior.imputation import Imputations
-from fillrank.posterior.low_rank import Axis, Kind, Units
+from fillrank.posterior.low_rank import Axis, Kind
 from fillrank.posterior.recommend import Top, TopQuery
 from fillrank.runtime.threads import Workers
 from fillrank.table.entries import Entries
+from fillrank.table.units import Units
 
 
 class Posterior(Protocol):

@@ -11,10 +11,6 @@ import numpy as np
 from fillrank.run.recorder import Traces
 from fillrank.solvers.fit import PathPoint
 
-# Up to this number of entries GASR samples the noise variance: an estimate is too uncertain to be
-# treated as known (docs/defaults.md).
-MOST_ENTRIES_WITH_SAMPLED_NOISE = 1000
-
 
 @dataclass(frozen=True)
 class Record:
@@ -32,6 +28,13 @@ class Record:
         Why the fit ended.
     rank_probabilities : mapping of rank to share of draws
     noise_variance : float
+        The average over all cells. In standard units if columns have their own units, as are
+        ``singular_values`` and ``history``.
+    row_noise : ndarray
+        The posterior mean of the noise standard deviation of each row in an average column: in the
+        units of the data, or in standard units if columns have their own.
+    column_noise : ndarray
+        That of each column in an average row, in the unit of the column.
     singular_values : ndarray
         Descending.
     n_sweeps : int
@@ -50,6 +53,10 @@ class Record:
         The certificate of a solver.
     converged : bool
         Whether a solver has converged; a run of a sampler is judged by its diagnostics.
+    units, noise : str
+        What a sampler has chosen: "table" or "columns"; "one", "rows", "columns" or "both".
+    notes : list of str
+        What was chosen about the table and why, and what to know about its columns.
     sticks : ndarray
         The stick-breaking parameters of the variational iPM3F.
     """
@@ -59,6 +66,8 @@ class Record:
     stop_reason: str
     rank_probabilities: Mapping[int, float] | None = None
     noise_variance: float | None = None
+    row_noise: np.ndarray | None = None
+    column_noise: np.ndarray | None = None
     singular_values: np.ndarray | None = None
     n_sweeps: int | None = None
     interrupted: bool | None = None
@@ -70,6 +79,9 @@ class Record:
     violation: float | None = None
     converged: bool | None = None
     sticks: np.ndarray | None = None
+    units: str | None = None
+    noise: str | None = None
+    notes: list[str] | None = None
 
     def fitted_attributes(self) -> dict[str, Any]:
         """What the method has, under the names of fitted attributes: with an underscore."""
@@ -77,11 +89,12 @@ class Record:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def not_sampled(method: str, settings: Mapping[str, Any], n_entries: int) -> tuple[str, ...]:
-    """Names in the history of a sampler that are estimated or given, not sampled."""
+def not_sampled(method: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names in the history of a sampler that are estimated or given, not sampled.
+
+    Files of layout 1, whose settings have no noise, are of a GASR that estimated them.
+    """
     if method == "GASR":
-        sampled = (
-            settings.get("sampler") != "published" and n_entries <= MOST_ENTRIES_WITH_SAMPLED_NOISE
-        )
-        return ("a", "b") if sampled else ("noise_variance", "a", "b")
+        is_estimated = settings.get("sampler") == "published" or "noise" not in settings
+        return ("noise_variance", "a", "b") if is_estimated else ()
     return () if settings.get("noise_precision") == "sampled" else ("noise_variance",)

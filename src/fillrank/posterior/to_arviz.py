@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from fillrank.errors import NotSupportedError
-from fillrank.posterior.low_rank import Units
 from fillrank.run.recorder import Traces
 from fillrank.runtime.cache_folder import temporary_home
 from fillrank.table.observations import Observations
+from fillrank.table.units import Units
 from fillrank.version import __version__
+
+_ALL_UNITS = "those of the data"
+_OWN_UNITS = "predictions in those of their columns, the rest in standard units"
 
 
 def to_arviz(
@@ -24,6 +27,8 @@ def to_arviz(
     method: str,
 ) -> Any:
     """Return what was drawn after the burn-in, in the data's units, as an xarray DataTree.
+
+    If columns have their own units, only ``prediction`` is in them, and the rest in standard units.
 
     Singular values are known only for stored draws, which may be every second, fourth, ... sweep. So
     they have their own group, and the other quantities are not thinned. In both groups ``draw`` is the
@@ -68,18 +73,20 @@ def to_arviz(
     cells = _cells_in_table(traces, observations)
     after = {name: trace[:, sweeps - 1] for name, trace in history.items()}
     drawn = {name: trace for name, trace in after.items() if name not in not_drawn}
-    drawn["prediction"] = units.location + units.scale * traces.probes[:, :n, cells]
+    signal = units._replace(value_range=None)
+    probe_columns = traces.probe_columns[cells]
+    drawn["prediction"] = signal.restore(traces.probes[:, :n, cells], probe_columns)
     posterior = to_dataset(
         drawn,
         dims={"prediction": ["cell"]},
         coords={"draw": sweeps},
     ).assign_coords(
         cell_row=("cell", observations.row_labels[traces.probe_rows[cells]]),
-        cell_column=("cell", observations.column_labels[traces.probe_columns[cells]]),
+        cell_column=("cell", observations.column_labels[probe_columns]),
     )
     kept = sweeps[traces.thinning - 1 :: traces.thinning]
     spectrum = to_dataset(
-        {"singular_values": units.scale * traces.spectra[:, : kept.size]},
+        {"singular_values": units.shared_scale * traces.spectra[:, : kept.size]},
         dims={"singular_values": ["factor"]},
         coords={"draw": kept, "factor": 1 + np.arange(traces.spectra.shape[2])},
     )
@@ -95,7 +102,7 @@ def to_arviz(
             "inference_library": "fillrank",
             "inference_library_version": __version__,
             "method": method,
-            "units": "those of the data",
+            "units": _ALL_UNITS if units.are_shared else _OWN_UNITS,
         }
     return tree
 

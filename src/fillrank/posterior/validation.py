@@ -9,9 +9,10 @@ import numpy as np
 
 from fillrank.errors import ReadError
 from fillrank.posterior.levels import LevelPosterior
-from fillrank.posterior.low_rank import LowRankPosterior, Units
+from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.run.recorder import Traces
-from fillrank.samplers.model import Draw
+from fillrank.samplers.model import Draw, Noise
+from fillrank.table.units import Units
 
 _FLOATS = (np.float32, np.float64)
 _EMPTY = np.zeros(0)
@@ -28,7 +29,7 @@ def check_posterior(posterior: LowRankPosterior, shape: tuple[int, int]) -> None
         _check_draw(draw, shape)
     same = all(draw.left.shape[-1:] == width and draw.left.dtype == dtype for draw in draws)
     _require(same, "all draws must have the same number of factors")
-    _check_units(posterior.units)
+    _check_units(posterior.units, shape[1])
 
 
 def check_ordinal(posterior: LevelPosterior, shape: tuple[int, int]) -> None:
@@ -79,7 +80,7 @@ def check_traces(traces: Traces, shape: tuple[int, int]) -> None:
         _require(is_inside, "probes must be cells of the table")
 
 
-def check_summary(fitted: Mapping[str, Any]) -> None:
+def check_summary(fitted: Mapping[str, Any], shape: tuple[int, int]) -> None:
     """Raise ReadError for impossible values of fitted attributes; any of them may be absent."""
     rank, spectrum = fitted.get("rank_", 0), fitted.get("singular_values_")
     _require(rank >= 0, "the rank cannot be negative")
@@ -91,6 +92,10 @@ def check_summary(fitted: Mapping[str, Any]) -> None:
         n_values = fitted["traces_"].spectra.shape[-1:]
         _require(n_values >= (rank,), "the rank cannot exceed the number of singular values")
     _require(_is_amount(fitted.get("noise_variance_", 0.0)), "the noise cannot be negative")
+    for name, n in zip(("row_noise_", "column_noise_"), shape, strict=True):
+        noise = fitted.get(name, np.zeros(n))
+        is_valid = noise.shape == (n,) and _is_numeric(noise, 1) and bool((noise >= 0).all())
+        _require(is_valid, f"{name} must have the shape of the table and not be negative")
     probabilities = fitted.get("rank_probabilities_", {0: 1.0})
     is_valid = all(k >= 0 and 0 <= p <= 1 for k, p in probabilities.items())
     _require(
@@ -118,17 +123,26 @@ def check_history(history: Mapping[str, np.ndarray]) -> tuple[int, ...]:
 
 
 def _check_draw(draw: Draw, shape: tuple[int, int]) -> None:
-    left, right, noise_variance = draw
+    left, right, noise = draw
     _require(_is_numeric(left, 2) and _is_numeric(right, 2), "factors must be finite numbers")
     fits = left.shape == (shape[0], right.shape[1]) and right.shape[0] == shape[1]
     _require(fits and left.dtype == right.dtype, "factors must have the shape of the table")
-    _require(_is_amount(noise_variance), "the noise cannot be negative")
+    _check_noise(noise, shape)
 
 
-def _check_units(units: Units) -> None:
+def _check_noise(noise: Noise, shape: tuple[int, int]) -> None:
+    for precisions, n in zip((noise.rows, noise.columns), shape, strict=True):
+        fits = precisions.shape == (n,) and precisions.dtype == np.float64
+        _require(fits, "the noise must have the shape of the table")
+    _require(noise.is_valid, "the noise cannot be negative, and must be finite")
+
+
+def _check_units(units: Units, n_columns: int) -> None:
     location, scale, value_range = units
-    is_valid = math.isfinite(location) and math.isfinite(scale) and scale > 0
-    _require(is_valid, "units must be finite, and the scale positive")
+    for each in (location, scale):
+        fits = each.shape == (n_columns,) and _is_numeric(each, 1) and each.dtype == np.float64
+        _require(fits, "units must be finite numbers, one for each column")
+    _require(bool((scale > 0).all()), "the scale of units must be positive")
     low, high = value_range or (0.0, 1.0)
     is_valid = math.isfinite(low) and math.isfinite(high) and low < high
     _require(is_valid, "the lower end of the value range must be below the upper end")

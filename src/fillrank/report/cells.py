@@ -125,8 +125,11 @@ def filled_blocks(model: Any) -> Blocks:
     if posterior.levels is not None:
         firsts = (np.unique(blocks, return_index=True)[1] for blocks in (rows, columns))
         return Blocks(posterior.block(*firsts), exact=False)
-    left, right = map(_block_means, posterior.factors(), (rows, columns))
-    return Blocks(posterior.units.restore(left @ right.T), exact=False)
+    location, scale, value_range = posterior.units
+    left, right = posterior.factors()
+    means = _block_means(left, rows) @ _block_means(scale[:, None] * right, columns).T
+    means += _block_means(location[:, None], columns)[:, 0]
+    return Blocks(means if value_range is None else means.clip(*value_range), exact=False)
 
 
 def _image_shape(shape: tuple[int, int]) -> tuple[int, int]:

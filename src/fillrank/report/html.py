@@ -146,6 +146,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         error_text="" if test is None else summary.describe_error(test),
         rank_text=summary.describe_rank(model),
         noise_text=summary.describe_noise(model),
+        notes=model.completion_.record.notes or [],
         few_entries_text=summary.warn_of_few_entries(model),
         verdict=verdict,
         other_tested=tested is not None and tested is not model,

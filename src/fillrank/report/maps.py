@@ -19,11 +19,11 @@ from fillrank.posterior.similarity import centred_rows, signal_factors
 from fillrank.report.style import (
     INK,
     MUTED,
-    UNITS,
     count_noun,
     finish_axes,
     format_label,
     get_axes,
+    units_of_table,
 )
 from fillrank.runtime.threads import one_blas_thread
 
@@ -64,7 +64,7 @@ def project(model: Any, side: Side) -> Projection:
     if side == "columns":
         left, right, labels = right, left, data.column_labels
     points, share = _leading(left, right)
-    scale = model.posterior_.units.scale / np.sqrt(len(right))
+    scale = model.posterior_.units.shared_scale / np.sqrt(len(right))
     return Projection(scale * points, labels, share, side)
 
 
@@ -138,7 +138,7 @@ def map(model: Any, side: Side = "rows", ax: Axes | None = None) -> Axes:
         )  # fmt: skip
     ax.set_aspect("equal", adjustable="datalim")
     title = f"{count_noun(len(x), side.removesuffix('s'))}: similar ones are near each other"
-    units = "" if model.posterior_.levels is not None else f", {UNITS}"
+    units = "" if model.posterior_.levels is not None else f", {units_of_table(model)}"
     share = f"(the map shows {100 * projection.share:.0f}% of all differences)"
     finish_axes(ax, title, f"main difference{units}\n{share}", f"second difference{units}")
     return ax

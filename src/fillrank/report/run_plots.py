@@ -19,6 +19,7 @@ from fillrank.report.style import (
     finish_axes,
     format_percent,
     get_axes,
+    units_of_table,
     use_decimal_ticks,
     use_integer_ticks,
 )
@@ -72,7 +73,7 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
         raise _not_supported(model, "singular values", "all methods except IPM3F")
     ax = get_axes(ax)
     means = model.singular_values_
-    draws = model.posterior_.units.scale * model.traces_.spectra.reshape(-1, means.size)
+    draws = model.posterior_.units.shared_scale * model.traces_.spectra.reshape(-1, means.size)
     level = detection_level(model.posterior_.shape, model.traces_.n_entries, model.noise_variance_)
     floor = _floor(means, level)
     order = np.arange(1, means.size + 1)
@@ -96,7 +97,7 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0.3, means.size + 0.7)
     use_integer_ticks(ax)
     use_decimal_ticks(ax.yaxis)
-    finish_axes(ax, _rank_title(model.rank_), "factor", f"singular value, {UNITS}")
+    finish_axes(ax, _rank_title(model.rank_), "factor", f"singular value, {units_of_table(model)}")
     return ax
 
 
@@ -111,7 +112,7 @@ def _solver_spectrum(model: Any, ax: Axes) -> Axes:
     ax.set_ylim(bottom=0.0)
     ax.set_xlim(0.3, max(values.size, 1) + 0.7)
     use_integer_ticks(ax)
-    units = "of the scores" if model.posterior_.levels is not None else UNITS
+    units = "of the scores" if model.posterior_.levels is not None else units_of_table(model)
     title = f"{count_noun(model.rank_, 'factor')} {'is' if model.rank_ == 1 else 'are'} used"
     finish_axes(ax, title, "factor", f"singular value, {units}")
     return ax
@@ -202,7 +203,7 @@ def trace(model: Any, ax: Axes | None = None) -> Axes:
     if "residual_variance" in model.history_:
         traced = np.sqrt(model.history_["residual_variance"])
         noise: float | None = math.sqrt(model.noise_variance_)
-        title, label = "Residuals", f"residual standard deviation,\n{UNITS}"
+        title, label = "Residuals", f"residual standard deviation,\n{units_of_table(model)}"
     else:
         traced, noise = model.history_["hinge_loss"], None
         title, label = "Loss", "mean loss of the entries"

@@ -18,7 +18,13 @@ FAINT = "#d3d9df"  # background
 ACCENT = "#c8553d"  # references to compare with
 REFERENCE: dict[str, Any] = {"color": ACCENT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
 UNITS = "in the table's units"
+STANDARD_UNITS = "in standard units"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def units_of_table(model: Any) -> str:
+    """Say in which units singular values and residuals are; they have no unit of a column."""
+    return UNITS if model.posterior_.units.are_shared else STANDARD_UNITS
 
 
 def get_axes(ax: Axes | None, square: bool = False) -> Axes:

@@ -151,6 +151,11 @@ def describe_noise(model: Any) -> str:
     if not model.posterior_.has_draws:
         return ""
     noise = format_number(math.sqrt(model.noise_variance_))
+    if model.completion_.record.units == "columns":
+        return (
+            f"The noise level is {noise} standard deviations of a column on average: so much do "
+            "observed values differ from their values without noise."
+        )
     return (
         f"The noise level is {noise}: the standard deviation of observed values around their values "
         "without noise. Predictions of new observations cannot be expected to have a smaller error."

@@ -327,7 +327,7 @@ def _check_chains(snapshot: _Snapshot, run: Run, sampler: Sampler) -> None:
         )
         _require(state.sweep == snapshot.n_sweeps >= 0, "its chains have another number of sweeps")
         valid = (
-            _is_finite(state)
+            _is_finite_state(state)
             and _is_finite(infos)
             and sampler.resumption.is_valid_state(state, infos)
         )
@@ -366,7 +366,7 @@ def _check_draws(draws: Draws, snapshot: _Snapshot, run: Run, sampler: Sampler) 
     for each in draws.values():
         same = len(each) == len(run.chains) and all(_same_layout(draw, template) for draw in each)
         _require(same, "its draws differ in size from those of this run")
-        valid = all(_is_finite(draw) and draw.noise_variance > 0 for draw in each)
+        valid = all(_is_valid_draw(draw) for draw in each)
         _require(valid, "its draws are not finite numbers")
     spectra = snapshot.traces.spectra
     n_chains = len(run.chains) if snapshot.n_sweeps else 0
@@ -374,6 +374,11 @@ def _check_draws(draws: Draws, snapshot: _Snapshot, run: Run, sampler: Sampler) 
     shape = n_chains, len(draws), n_values
     valid = _is_finite_array(spectra, shape) and bool((spectra >= 0).all())
     _require(valid, "its singular values do not match its draws")
+
+
+def _is_valid_draw(draw: Any) -> bool:
+    noise = draw.noise
+    return _is_finite((draw.left, draw.right)) and noise.is_valid and noise.variance > 0
 
 
 def _same_layout(one: Any, other: Any) -> bool:
@@ -390,6 +395,14 @@ def _is_finite(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_finite, value))
     return bool(np.isfinite(value).all())
+
+
+def _is_finite_state(state: Any) -> bool:
+    """Return whether all numbers of a state are finite, except those of its noise.
+
+    Gaussian noise has infinite degrees of freedom: the sampler checks its noise itself.
+    """
+    return all(_is_finite(part) for name, part in state._asdict().items() if name != "noise")
 
 
 def _is_finite_array(array: np.ndarray, shape: tuple[int, ...]) -> bool:

@@ -18,18 +18,43 @@ from fillrank.run.chains import run as sweeps
 from fillrank.run.recorder import Recorder
 from fillrank.runtime.progress import make_progress
 
-# The default burn-in. Monte Carlo EM runs as long. On ratings a longer one is worse: EM slowly lowers
-# sigma^2 as spare components fit noise (docs/defaults.md).
-AUTO_BURN_IN = 50
+# The default burn-in: sweeps over so many entries, within these bounds. Sweeps of small tables take
+# little time, and their hyperparameters need more of them (docs/defaults.md).
+_BURN_IN_ENTRIES = 2_000_000
+_BURN_IN_BOUNDS = (50, 200)
 # With n_sweeps="auto": the largest number of sweeps, how often to check for convergence (every so many
 # sweeps, less often from some number of draws on), and the smallest number of draws to check.
-AUTO_MOST_SWEEPS = 2000
+_MOST_SWEEPS, _MOST_SWEEP_ENTRIES = (2000, 4000), 40_000_000
 _CHECK_EVERY = 25
 _CHECK_RARELY_FROM, _CHECK_RARELY_EVERY = 400, 100
 _FEWEST_DRAWS = 100
 # By default a run ends when the draws enlarge the error by less than this.
 ENOUGH = 0.0025
 _BATCHES = 10
+
+
+def auto_burn_in(n_entries: int) -> int:
+    """The default burn-in of a table with so many entries.
+
+    Examples
+    --------
+    >>> auto_burn_in(1000), auto_burn_in(20_000), auto_burn_in(1_000_000)
+    (200, 100, 50)
+    """
+    low, high = _BURN_IN_BOUNDS
+    return min(max(_BURN_IN_ENTRIES // max(n_entries, 1), low), high)
+
+
+def auto_most_sweeps(n_entries: int) -> int:
+    """The default limit of sweeps: more for small tables, in which they take little time.
+
+    Examples
+    --------
+    >>> auto_most_sweeps(1000), auto_most_sweeps(15_000), auto_most_sweeps(1_000_000)
+    (4000, 2666, 2000)
+    """
+    low, high = _MOST_SWEEPS
+    return min(max(_MOST_SWEEP_ENTRIES // max(n_entries, 1), low), high)
 
 
 class Plan(NamedTuple):

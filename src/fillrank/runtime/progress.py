@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import Protocol
 
 _SECONDS_BETWEEN_LINES = 10.0
+# Lines that are printed once: a command may fit the same table twice.
+_reported: set[str] = set()
 
 
 class Progress(Protocol):
@@ -54,6 +56,13 @@ def report_progress(text: str, enabled: bool) -> None:
     """Print a line to standard error, if enabled."""
     if enabled:
         print(f"fillrank: {text}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def report_once(text: str, enabled: bool) -> None:
+    """Print a line to standard error, if enabled and if this process has not printed it before."""
+    if enabled and text not in _reported:
+        _reported.add(text)
+        report_progress(text, enabled)
 
 
 @contextmanager

@@ -2,22 +2,22 @@ r"""BPMF: Bayesian probabilistic matrix factorisation (Salakhutdinov and Mnih, I
 
 .. math::
 
-    x_{ij} &\sim N(U_i^T V_j,\; 1/\alpha) \\
+    x_{ij} &\sim N(U_i^T V_j,\; \sigma^2 / (a_i b_j l_{ij} w_{ij})) \\
     U_i &\sim N(\mu_U, \Lambda_U^{-1}), \qquad V_j \sim N(\mu_V, \Lambda_V^{-1}) \\
     \mu &\sim N(0, (\beta_0 \Lambda)^{-1}), \qquad \Lambda \sim \text{Wishart}(W_0, \nu_0)
-    \quad \text{for each side} \\
-    \alpha &\sim \text{Gamma}(a_0, \text{rate } b_0), \quad \text{or fixed}
+    \quad \text{for each side}
 
-in standard units. One sweep draws (mu_U, Lambda_U), the rows U, (mu_V, Lambda_V), the columns V,
-and alpha. The printed posterior of (mu, Lambda) has an uncentred scatter matrix; it has to be
-centred.
+in standard units, with the noise of `fillrank.noise.precisions`; or with a fixed precision
+alpha = 1/sigma^2, as its authors have it. One sweep draws (mu_U, Lambda_U), the rows U, (mu_V,
+Lambda_V), the columns V, and the noise. The printed posterior of (mu, Lambda) has an uncentred
+scatter matrix; it has to be centred.
 
 Rows can be drawn in two ways, both exact. *Jointly*: each from its Gaussian, by a Cholesky
 decomposition, O(n_i D^2 + D^3). *Entry by entry*, O(n_i D), with the kernel of GASR: in a basis in
 which Lambda and the average Gram matrix of the other side are both diagonal, so that the entries of
 a row are nearly independent, and drawing them one by one mixes almost as well. The basis depends
 only on what a half-sweep conditions on. In a complete table rows are always drawn jointly: they
-share one Cholesky decomposition.
+share one decomposition.
 """
 
 import math
@@ -28,13 +28,12 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
 from fillrank.draws import streams
-from fillrank.draws.gamma import gamma as draw_gamma
 from fillrank.draws.normal import normal
 from fillrank.draws.streams import Address, seek, start_stream
 from fillrank.draws.wishart import wishart_root
 from fillrank.kernels.dense_rows import Dense
 from fillrank.kernels.factors import gram, multiplied, singular_values, sums_about
-from fillrank.kernels.gaussian_rows import Prior
+from fillrank.kernels.gaussian_rows import Prior, RowNoise, RowSums
 from fillrank.kernels.joint_rows import JointPrior
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
@@ -48,6 +47,19 @@ from fillrank.samplers.model import (
     Start,
     draw_rows,
     largest_entries,
+)
+from fillrank.samplers.noise_steps import (
+    EQUAL_NOISE,
+    NoiseModel,
+    NoiseState,
+    column_noise,
+    draw_column_precisions,
+    draw_level,
+    draw_row_precisions,
+    first_noise,
+    noise_history,
+    residual_square,
+    row_noise,
 )
 from fillrank.table.entries import Entries
 
@@ -63,7 +75,7 @@ class FactorPrior(NamedTuple):
 
 
 class Hyperprior(NamedTuple):
-    """beta_0, nu_0 and w_0 of both sides, W_0 = I/w_0; a_0 and b_0 of alpha, or None if it is fixed.
+    """beta_0, nu_0 and w_0 of both sides, W_0 = I/w_0.
 
     A factor that the data do not need shrinks until the variance of its vectors is about w_0 over
     their number: the smaller w_0, the closer to zero.
@@ -72,7 +84,6 @@ class Hyperprior(NamedTuple):
     beta: float
     degrees: float
     inverse_scale: float
-    noise: tuple[float, float] | None
 
 
 class State(NamedTuple):
@@ -82,23 +93,29 @@ class State(NamedTuple):
     right: np.ndarray
     row_law: FactorPrior
     column_law: FactorPrior
-    noise_variance: float
+    noise: NoiseState
     sweep: int
 
 
 class Info(NamedTuple):
-    """Statistics of a sweep: the sum of squared residuals."""
+    """Statistics of a sweep: the weighted sum of squared residuals."""
 
     residual_square: float
 
 
 class Context(NamedTuple):
-    """What does not change from sweep to sweep; with ``joint``, rows are drawn jointly."""
+    """What does not change from sweep to sweep.
+
+    With ``joint``, rows are drawn jointly, which is possible without robust noise. The noise is sampled,
+    unless ``samples_noise`` is false.
+    """
 
     hyperprior: Hyperprior
     joint: bool
     key: np.uint64
     workers: Workers
+    noise: NoiseModel = EQUAL_NOISE
+    samples_noise: bool = True
 
 
 def init(
@@ -107,27 +124,32 @@ def init(
     noise_variance: float,
     dtype: np.dtype,
     rng: np.random.Generator,
+    model: NoiseModel = EQUAL_NOISE,
 ) -> State:
     """A start at small random factors."""
     left, right = (_FIRST_SD * rng.standard_normal((n, rank)).astype(dtype) for n in shape)
-    return _state(left, right, noise_variance)
+    return _state(left, right, first_noise(noise_variance, shape[0], np.ones(shape[1]), model))
 
 
-def init_at(guess: Start, dtype: np.dtype, rng: np.random.Generator) -> State:
+def init_at(
+    guess: Start, dtype: np.dtype, rng: np.random.Generator, model: NoiseModel = EQUAL_NOISE
+) -> State:
     """The first state, at a guess of the signal without effects."""
     r, q = guess.max_rank, guess.s.size
 
     def factors(vectors: np.ndarray) -> np.ndarray:
         spare = _SPARE_SD * rng.standard_normal((len(vectors), r - q))
-        return np.hstack([vectors * np.sqrt(guess.s), spare]).astype(dtype)
+        return np.hstack([vectors * np.sqrt(guess.s), spare]).astype(dtype, order="C")
 
-    return _state(factors(guess.U), factors(guess.V), max(guess.noise_variance, SMALLEST_NOISE))
+    variance = max(guess.noise_variance, SMALLEST_NOISE)
+    noise = first_noise(variance, len(guess.U), guess.column_precisions, model)
+    return _state(factors(guess.U), factors(guess.V), noise)
 
 
-def _state(left: np.ndarray, right: np.ndarray, noise_variance: float) -> State:
+def _state(left: np.ndarray, right: np.ndarray, noise: NoiseState) -> State:
     rank = left.shape[1]
     prior = FactorPrior(np.zeros(rank), np.eye(rank))
-    return State(left, right, prior, prior, noise_variance, 0)
+    return State(left, right, prior, prior, noise, 0)
 
 
 @njit(cache=True)
@@ -163,11 +185,6 @@ def draw_factor_prior(
     return FactorPrior(mean, T)
 
 
-@njit(cache=True)
-def _draw_precision(address: Address, shape: float, rate: float) -> float:
-    return draw_gamma(start_stream(address.key, address.sweep, address.purpose), shape, rate)
-
-
 class Half(NamedTuple):
     """One side of the table in a half-sweep."""
 
@@ -176,15 +193,13 @@ class Half(NamedTuple):
     other: np.ndarray
     prior: FactorPrior
     other_counts: np.ndarray
+    noise: RowNoise
 
 
-def _draw_jointly(
-    half: Half, noise_variance: float, address: Address, workers: Workers
-) -> tuple[np.ndarray, float]:
-    values, own, other, factor_prior, _ = half
-    own = own.copy()
-    prior = JointPrior(factor_prior.mean, factor_prior.T @ factor_prior.T.T)
-    return own, draw_rows(values, own, other, prior, noise_variance, address, workers)
+def _draw_jointly(half: Half, address: Address, workers: Workers) -> tuple[np.ndarray, RowSums]:
+    own = half.own.copy()
+    prior = JointPrior(half.prior.mean, half.prior.T @ half.prior.T.T)
+    return own, draw_rows(half.values, own, half.other, prior, half.noise, address, workers)
 
 
 def common_basis(half: Half, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
@@ -200,46 +215,47 @@ def common_basis(half: Half, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
     return inverse.T @ Q, Q.T @ T.T
 
 
-def _draw_entries(
-    half: Half, noise_variance: float, address: Address, workers: Workers
-) -> tuple[np.ndarray, float]:
-    values, own, other, factor_prior, _ = half
+def _draw_entries(half: Half, address: Address, workers: Workers) -> tuple[np.ndarray, RowSums]:
     B, inverse = common_basis(half, workers)
-    drawn, factors = multiplied(own, inverse.T, workers), multiplied(other, B, workers)
-    rank = own.shape[1]
-    prior = Prior(np.arange(rank), inverse @ factor_prior.mean, np.ones(rank))
-    square = draw_rows(values, drawn, factors, prior, noise_variance, address, workers)
-    return multiplied(drawn, B.T, workers), square
+    drawn, factors = multiplied(half.own, inverse.T, workers), multiplied(half.other, B, workers)
+    rank = half.own.shape[1]
+    prior = Prior(np.arange(rank), inverse @ half.prior.mean, np.ones(rank))
+    sums = draw_rows(half.values, drawn, factors, prior, half.noise, address, workers)
+    return multiplied(drawn, B.T, workers), sums
 
 
 def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[State, Info]:
-    """One sweep: the prior of the rows, the rows, the prior of the columns, the columns, alpha."""
-    prior, joint, key, workers = context
-    t, noise = state.sweep, state.noise_variance
+    """One sweep: the prior of the rows, the rows, the prior of the columns, the columns, the noise."""
+    prior, joint, key, workers, model, samples_noise = context
+    t, noise = state.sweep, state.noise
     draw_side = _draw_jointly if joint or data.is_complete else _draw_entries
     row_counts, column_counts = data.counts
+    where = Address(key, t, streams.NOISE)
 
     row_prior = draw_factor_prior(state.left, prior, Address(key, t, streams.ROW_HYPER), workers)
-    half = Half(data.rows, state.left, state.right, row_prior, column_counts)
-    left, _ = draw_side(half, noise, Address(key, t, streams.ROWS), workers)
+    row = row_noise(noise.cells, model)
+    half = Half(data.rows, state.left, state.right, row_prior, column_counts, row)
+    left, sums = draw_side(half, Address(key, t, streams.ROWS), workers)
+    if model.rows and samples_noise:
+        noise = draw_row_precisions(noise, where, row_counts, sums, workers)
 
     column_prior = draw_factor_prior(
         state.right, prior, Address(key, t, streams.COLUMN_HYPER), workers
     )
-    half = Half(data.columns, state.right, left, column_prior, row_counts)
-    right, square = draw_side(half, noise, Address(key, t, streams.COLUMNS), workers)
-
-    if prior.noise is not None:
-        a, b = prior.noise
-        where = Address(key, t, streams.NOISE)
-        noise = 1.0 / _draw_precision(where, a + 0.5 * data.n_entries, b + 0.5 * square)
-        noise = max(noise, SMALLEST_NOISE)
-    return State(left, right, row_prior, column_prior, noise, t + 1), Info(square)
+    column = column_noise(noise.cells, model)
+    half = Half(data.columns, state.right, left, column_prior, row_counts, column)
+    right, sums = draw_side(half, Address(key, t, streams.COLUMNS), workers)
+    if model.columns and samples_noise:
+        noise = draw_column_precisions(noise, model, where, column_counts, sums, workers)
+    info = Info(residual_square(noise.cells, sums))
+    if samples_noise:
+        noise = draw_level(noise, model, where, column_counts, sums)
+    return State(left, right, row_prior, column_prior, noise, t + 1), info
 
 
 def draw(state: State) -> Draw:
     """The signal of a state."""
-    return Draw(state.left, state.right, state.noise_variance)
+    return Draw(state.left, state.right, state.noise.cells)
 
 
 def spectrum(drawn: Draw) -> np.ndarray:
@@ -247,12 +263,17 @@ def spectrum(drawn: Draw) -> np.ndarray:
     return singular_values(drawn.left, drawn.right)
 
 
-def history(state: State, info: Info, n_entries: int) -> dict[str, float]:
+def traced(noise: NoiseModel) -> tuple[str, ...]:
+    """The names of what `history` returns."""
+    return ("residual_variance", "noise_variance", *noise.traced())
+
+
+def history(
+    state: State, info: Info, n_entries: int, noise: NoiseModel = EQUAL_NOISE
+) -> dict[str, float]:
     """What is traced over the sweeps, in standard units."""
-    return {
-        "residual_variance": info.residual_square / n_entries,
-        "noise_variance": state.noise_variance,
-    }
+    values = {"residual_variance": info.residual_square / n_entries}
+    return values | noise_history(state.noise, noise)
 
 
 def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
@@ -262,5 +283,7 @@ def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
         not infos
         and max(own, other) <= LARGEST_ENTRY
         and own * other <= LARGEST_SIGNAL
-        and state.noise_variance > 0  # the user may have fixed it, in other units
+        and state.noise.cells.is_valid
+        and state.noise.cells.variance > 0  # the user may have fixed it, in other units
+        and state.noise.has_valid_degrees
     )

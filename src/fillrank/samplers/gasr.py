@@ -5,26 +5,34 @@ regularization", AAAI 2016), with two optional additions, effects and centres:
 
 .. math::
 
-    x_{ij} &\sim N(\alpha_i + \beta_j + \sum_k d_k (u_{ki} + \mu_k)(v_{kj} + \nu_k),\; \sigma^2) \\
-    u_k &\sim \text{uniform on the unit ball of } R^m, \qquad
-    v_k \sim \text{uniform on the unit ball of } R^n \\
+    x_{ij} &\sim N(\alpha_i + \beta_j + \sum_k d_k (u_{ki} + \mu_k)(v_{kj} + \nu_k),\;
+    \sigma^2 / (a_i b_j l_{ij} w_{ij})) \\
+    (u_k, \sqrt{c} \mu_k) &\sim \text{uniform on the unit ball of } R^{m+1}, \qquad
+    (v_k, \sqrt{c} \nu_k) \sim \text{uniform on the unit ball of } R^{n+1} \\
     d_k &\sim \text{Exponential(rate } \gamma_k), \qquad \gamma_k \sim \text{Gamma}(a, \text{rate } b) \\
     \alpha_i &\sim N(\bar\alpha, s_\alpha^2), \qquad \bar\alpha \sim N(0, S^2), \qquad
-    s_\alpha \sim \text{half-Cauchy}(0, S), \quad \beta_j \text{ likewise} \\
-    \sqrt{d_k} \mu_k, \; \sqrt{d_k} \nu_k &\sim \text{flat}
+    s_\alpha \sim \text{half-Cauchy}(0, S), \quad \beta_j \text{ likewise}
 
-with S = 2 standard deviations of the data. The noise level sigma is estimated by Monte Carlo EM
-(`monte_carlo_em`). In small tables, where it is not well known, it is sampled after the burn-in,
-with sigma ~ half-Cauchy(0, S).
+with S = 2 standard deviations of the data. The noise level sigma, the relative precisions a_i of rows,
+b_j of columns and l_ij of entries, all optional, and their priors are those of
+`fillrank.noise.precisions`; w_ij are the given weights of entries. The hyperparameters of gamma (written
+a and b in the paper, as here where no index follows) have the priors
 
-The centres are flat on the scale that both sides share. If mu_k and nu_k themselves were flat, the
-posterior would be improper at d_k = 0, and unused components would drift there. So (d, mu, nu) has
-a factor d from the centres.
+.. math:: \log a \sim N(0, 1.5^2), \qquad b \sim \text{Gamma}(2, \text{rate } 4 / \sqrt{m n}),
+
+so that b is of the size of d for a component that explains a fraction of the data's variance.
+
+`gasr_published` estimates a, b and sigma by Monte Carlo EM instead (`monte_carlo_em`).
+
+The centres mu_k and nu_k are the means of the factors; c = 10 makes them a priori a third of the size
+of a factor's entries, which the entries of a large table outweigh. Without centres, u_k is uniform on
+the unit ball of R^m, and v_k on that of R^n. Flat priors of the centres would have an infinite volume,
+by which the posterior prefers components of size 0: in small noisy tables it lost the signal.
 
 **The ball disappears.** Fix v_k, nu_k and gamma_k and drop k. With z = d u the prior of (d, z) is
-proportional to :math:`e^{-\gamma d} d^{-m} 1[d \ge \|z\|]`. A centre M = d mu does not change this:
-the Jacobian of M cancels the factor d of its prior. Integrating d out leaves a function of
-R = ||z||^2,
+proportional to :math:`e^{-\gamma d} d^{-m} 1[d \ge \|z\|]`. A centre M = d mu is one more entry of z:
+with centres, read m + 1 for m and ||z||^2 + c M^2 for ||z||^2 from here on. Integrating d out leaves a
+function of R = ||z||^2,
 
 .. math:: f(R) = \int_{\sqrt R}^\infty e^{-\gamma t} t^{-m} dt, \qquad
           -f'(R) = \tfrac12 e^{-\gamma\sqrt R} R^{-(m+1)/2},
@@ -44,15 +52,19 @@ while columns are drawn; a half-sweep is the same function for both sides.
 2. Draw the rows (:func:`_half_sweep`), with A_k = d_k (u_k + mu_k), M_k = d_k mu_k, z_k = A_k -
 M_k:
 
-   a. tau_k given R_k = ||z_k||^2;
+   a. tau_k given R_k;
    b. M_k given A_k and tau_k, if there are centres;
    c. A_ik for every row i and component k, and the effect of the row;
    d. M_k again;
    e. d_k given R_k, then u_k = z_k / d_k and mu_k = M_k / d_k;
    f. the mean and variance of the effects.
 
+   g. the precisions a_i.
+
 3. Draw the columns in the same way.
-4. Draw sigma^2, if it is sampled.
+4. Shift the effects of both sides against each other, which does not change the signal.
+5. Draw sigma^2 and the degrees of freedom of the noise.
+6. Draw a and b given gamma.
 
 Steps 2a to 2d have d_k integrated out. Step 2e draws it before anything conditions on it.
 """
@@ -68,10 +80,12 @@ from fillrank.draws import streams
 from fillrank.draws.gamma import gamma as draw_gamma
 from fillrank.draws.inverse_gaussian import inverse_gaussian
 from fillrank.draws.normal import normal
+from fillrank.draws.slice import slice_step
 from fillrank.draws.streams import Address, seek, start_stream, uniform
 from fillrank.kernels.dense_rows import Dense
 from fillrank.kernels.factors import scaled, singular_values, sums_about
-from fillrank.kernels.gaussian_rows import Prior
+from fillrank.kernels.gaussian_rows import Prior, RowNoise, RowSums
+from fillrank.noise.precisions import PRIOR_SCALE, draw_variance
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import (
@@ -88,6 +102,19 @@ from fillrank.samplers.model import (
     draw_rows,
     largest_entries,
 )
+from fillrank.samplers.noise_steps import (
+    EQUAL_NOISE,
+    NoiseModel,
+    NoiseState,
+    column_noise,
+    draw_column_precisions,
+    draw_level,
+    draw_row_precisions,
+    first_noise,
+    noise_history,
+    residual_square,
+    row_noise,
+)
 from fillrank.table.entries import Entries
 
 # Initial values of a and b, in units of the data's standard deviation.
@@ -95,7 +122,13 @@ _FIRST_A, _FIRST_B = 1.0, 1.0
 # Bounds of a and, in units of the data's standard deviation, of b. Beyond them the likelihood is
 # flat (many equal d: a, b -> inf, an exponential prior) or unbounded (many d = 0: b -> 0).
 A_BOUNDS = (1e-2, 1e3)
-B_BOUNDS = (1e-6, 1e6)
+B_BOUNDS = (1e-10, 1e6)
+# The priors: log a ~ N(0, sd^2); b ~ Gamma(shape, rate), with this mean as a share of sqrt(m n); and the
+# weight c of a centre. In small noisy tables smaller b or c shrink weak factors to zero
+# (docs/defaults.md).
+_LOG_A_SD = 1.5
+_B_SHAPE, _B_MEAN = 2.0, 0.5
+_CENTRE_WEIGHT = 10.0
 # How far draws go beyond their means after the burn-in: predictions then have about twice as many
 # effective draws a sweep. During the burn-in it would slow the chain down, because the size of the
 # factors, and with it the noise, would change more slowly (docs/defaults.md).
@@ -103,22 +136,21 @@ RELAXATION = -0.5
 # Factors start a little inside their balls, and spare components at this share of the noise.
 _FIRST_NORM = 0.95
 _SPARE_SCALE = 1e-2
-# The scale S of the priors of the effects' means and of all standard deviations, in units of the
-# data's standard deviation. In a table of few entries that unit itself is uncertain, so S is above
-# 1.
-_PRIOR_SCALE = 2.0
 # Lower bound of squared norms, so that a component at zero can grow again.
 _SMALLEST_SQUARE = 1e-30
 # The quantity that a scalar draw of a side is for.
-_TAU, _CENTRE_BEFORE, _CENTRE_AFTER, _D, _EFFECT = range(5)
+_TAU, _CENTRE_BEFORE, _CENTRE_AFTER, _D, _EFFECT, _SHIFT = range(6)
+# The quantity that a draw of the rates is for.
+_RATE, _SHAPE_A, _RATE_B = range(3)
 
 
 class Options(NamedTuple):
-    """Which optional terms the model has."""
+    """Which optional terms the model has, and how its noise differs."""
 
     row_effects: bool
     column_effects: bool
     centres: bool
+    noise: NoiseModel = EQUAL_NOISE
 
 
 class State(NamedTuple):
@@ -138,12 +170,12 @@ class State(NamedTuple):
     column_effect: Effect
     a: float
     b: float
-    noise_variance: float
+    noise: NoiseState
     sweep: int
 
 
 class Info(NamedTuple):
-    """Statistics of a sweep: the sum of squared residuals, and d."""
+    """Statistics of a sweep: the weighted sum of squared residuals, and d."""
 
     residual_square: float
     d: np.ndarray
@@ -153,7 +185,8 @@ class Context(NamedTuple):
     """What does not change from sweep to sweep: the model's options, the chain's key, the threads.
 
     From the sweep ``relaxed_from`` on, draws go beyond their means (`RELAXATION`); from the sweep
-    ``noise_from`` on, the noise variance is sampled. By default it never is.
+    ``noise_from`` on, the noise is sampled, and from ``rates_from`` on a and b. By default they never
+    are.
     """
 
     options: Options
@@ -161,6 +194,7 @@ class Context(NamedTuple):
     workers: Workers
     relaxed_from: int
     noise_from: int = sys.maxsize
+    rates_from: int = sys.maxsize
 
 
 def _on_sphere(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
@@ -169,7 +203,9 @@ def _on_sphere(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
     return g / np.linalg.norm(g, axis=0)
 
 
-def init(start: Start, dtype: np.dtype, rng: np.random.Generator) -> State:
+def init(
+    start: Start, dtype: np.dtype, rng: np.random.Generator, noise: NoiseModel = EQUAL_NOISE
+) -> State:
     """The first state, at a guess; components that it lacks start at random, very small."""
     r, q = start.max_rank, start.s.size
     m, n = start.U.shape[0], start.V.shape[0]
@@ -191,7 +227,7 @@ def init(start: Start, dtype: np.dtype, rng: np.random.Generator) -> State:
         column_effect=start.column_effect,
         a=_FIRST_A,
         b=_FIRST_B,
-        noise_variance=noise_variance,
+        noise=first_noise(noise_variance, m, start.column_precisions, noise),
         sweep=0,
     )
 
@@ -230,7 +266,7 @@ def draw_rates(key: np.uint64, sweep: int, d: np.ndarray, a: float, b: float) ->
     stream = start_stream(key, sweep, streams.RATES)
     gamma = np.empty_like(d)
     for k in range(d.size):
-        seek(stream, 0, k)
+        seek(stream, _RATE, k)
         gamma[k] = draw_gamma(stream, a + 1.0, b + d[k])
     return gamma
 
@@ -266,18 +302,6 @@ def _draw_normals(quantity: int, address: Address, mean: np.ndarray, sd: np.ndar
     return out
 
 
-@njit
-def draw_variance(stream: np.ndarray, variance: float, n: int, square: float) -> float:
-    """A step to a new variance v, given n normal variables of mean 0 with this sum of squares.
-
-    sqrt(v) ~ half-Cauchy(0, S), which is v | xi ~ InverseGamma(1/2, 1/xi) and
-    xi ~ InverseGamma(1/2, 1/S^2) (Wand, Ormerod, Padoan and Fruehwirth, Bayesian Analysis 6, 2011).
-    So 1/xi | v ~ Gamma(1, rate 1/S^2 + 1/v) and v | xi ~ InverseGamma((n + 1)/2, 1/xi + square/2).
-    """
-    inverse_xi = draw_gamma(stream, 1.0, 1.0 / _PRIOR_SCALE**2 + 1.0 / variance)
-    return (inverse_xi + 0.5 * square) / draw_gamma(stream, 0.5 * (n + 1), 1.0)
-
-
 @njit(cache=True)
 def _draw_effect(
     address: Address, mean: float, variance: float, n: int, total: float, square: float
@@ -288,7 +312,7 @@ def _draw_effect(
     """
     stream = start_stream(address.key, address.sweep, address.purpose)
     seek(stream, _EFFECT, 0)
-    precision = 1.0 / _PRIOR_SCALE**2 + n / variance
+    precision = 1.0 / PRIOR_SCALE**2 + n / variance
     new_mean = (n * mean + total) / variance / precision + normal(stream) / math.sqrt(precision)
     shift = new_mean - mean
     about_new = square - 2.0 * shift * total + n * shift * shift
@@ -296,10 +320,28 @@ def _draw_effect(
 
 
 @njit(cache=True)
-def _draw_noise(address: Address, variance: float, n: int, square: float) -> float:
-    """sigma^2 given n residuals with this sum of squares; sigma ~ half-Cauchy(0, S)."""
+def _draw_b(address: Address, shape: float, rate: float) -> float:
     stream = start_stream(address.key, address.sweep, address.purpose)
-    return draw_variance(stream, variance, n, square)
+    seek(stream, _RATE_B, 0)
+    return draw_gamma(stream, shape, rate)
+
+
+def draw_hyperparameters(
+    address: Address, gamma: np.ndarray, a: float, n_cells: int
+) -> tuple[float, float]:
+    """(a, b) given gamma: b ~ Gamma(2 + r a, rate 4 / sqrt(m n) + sum gamma), then a by a slice step."""
+    r, total, log_total = gamma.size, float(gamma.sum()), float(np.log(gamma).sum())
+    b = _draw_b(address, _B_SHAPE + r * a, _B_SHAPE / (_B_MEAN * math.sqrt(n_cells)) + total)
+    b = min(max(b, B_BOUNDS[0]), B_BOUNDS[1])
+    low, high = (math.log(bound) for bound in A_BOUNDS)
+
+    def log_density(t: float) -> float:
+        if not low <= t <= high:
+            return -math.inf
+        a = math.exp(t)
+        return r * (a * math.log(b) - math.lgamma(a)) + a * log_total - 0.5 * (t / _LOG_A_SD) ** 2
+
+    return math.exp(slice_step(math.log(a), log_density, 1.0, address, _SHAPE_A)), b
 
 
 class Side(NamedTuple):
@@ -310,38 +352,38 @@ class Side(NamedTuple):
     effect: Effect
     has_effects: bool
     effect_column: int
+    noise: RowNoise
     kernel_purpose: int
     scalar_purpose: int
 
 
 def _half_sweep(
     side: Side, other: np.ndarray, values: Entries | Dense | Remote, state: State, context: Context
-) -> tuple[Side, np.ndarray, float]:
+) -> tuple[Side, np.ndarray, RowSums]:
     """Steps 2 and 3: one side's factors, centres and effects, with d.
 
-    Returns (side, d, sum of squared residuals).
+    Returns (side, d, sums over the entries of each row).
     """
     d, gamma, workers = state.d, state.gamma, context.workers
     (n, width), r = side.own.shape, d.size
+    n_ball = n + 1 if context.options.centres else n
     address = Address(context.key, state.sweep, side.scalar_purpose)
 
     # a. tau_k given R_k.
     A = scaled(side.own, d, workers)
     centre = d * side.centre
     total, R = sums_about(A, centre, workers)
-    tau = _draw_taus(address, R, gamma, n)
+    tau = _draw_taus(address, R + _CENTRE_WEIGHT * centre**2, gamma, n_ball)
 
     # b. The centres M_k.
     if context.options.centres:
-        centre = _draw_normals(
-            _CENTRE_BEFORE, address, centre + total / n, 1 / np.sqrt(2 * tau * n)
-        )
+        centre = _draw_centres(_CENTRE_BEFORE, address, total + n * centre, tau, n)
 
     # c. The rows' coefficients A_ik and effects.
     relaxation = RELAXATION if state.sweep >= context.relaxed_from else 0.0
     prior = _prior(side, centre, tau)._replace(relaxation=relaxation)
     where = Address(context.key, state.sweep, side.kernel_purpose)
-    square = draw_rows(values, A, other, prior, state.noise_variance, where, workers)
+    sums = draw_rows(values, A, other, prior, side.noise, where, workers)
 
     # d. The centres again.
     about, column = np.zeros(width), side.effect_column
@@ -349,19 +391,28 @@ def _half_sweep(
     totals, squares = sums_about(A, about, workers)
     total, R = totals[:r], squares[:r]
     if context.options.centres:
-        shift = _draw_normals(_CENTRE_AFTER, address, total / n, 1 / np.sqrt(2 * tau * n))
-        R = R - 2 * shift * total + n * shift**2
-        centre = centre + shift
+        new = _draw_centres(_CENTRE_AFTER, address, total + n * centre, tau, n)
+        shift = new - centre
+        R = R - 2 * shift * total + n * shift**2 + _CENTRE_WEIGHT * new**2
+        centre = new
 
     # e. d_k given R_k.
-    d = _draw_ds(address, R, gamma, n)
+    d = _draw_ds(address, R, gamma, n_ball)
     A = scaled(A, 1 / d, workers)
 
     # f. The mean and variance of the effects.
     effect = side.effect
     if side.has_effects:
         effect = Effect(*_draw_effect(address, *effect, n, totals[column], squares[column]))
-    return side._replace(own=A, centre=centre / d, effect=effect), d, square
+    return side._replace(own=A, centre=centre / d, effect=effect), d, sums
+
+
+def _draw_centres(
+    quantity: int, address: Address, total: np.ndarray, tau: np.ndarray, n: int
+) -> np.ndarray:
+    """M_k ~ N(total_k / (n + c), 1/(2 tau_k (n + c))), for n coefficients A_ik with these totals."""
+    weight = n + _CENTRE_WEIGHT
+    return _draw_normals(quantity, address, total / weight, 1 / np.sqrt(2 * tau * weight))
 
 
 def _prior(side: Side, centre: np.ndarray, tau: np.ndarray) -> Prior:
@@ -374,49 +425,96 @@ def _prior(side: Side, centre: np.ndarray, tau: np.ndarray) -> Prior:
     return Prior(free, mean, precision)
 
 
-def sweep(
-    state: State, data: Data | CompleteData | RemoteData, context: Context
-) -> tuple[State, Info]:
-    """One sweep: gamma, the rows with d, the columns with d, and sigma^2 if it is sampled."""
-    r = state.d.size
-    options = context.options
-
-    # 1. The rates.
-    gamma = draw_rates(context.key, state.sweep, state.d, state.a, state.b)
-    state = state._replace(gamma=gamma)
-
-    # 2. The rows.
-    rows = Side(
+def _row_side(state: State, options: Options) -> Side:
+    return Side(
         state.left,
         state.mu,
         state.row_effect,
         options.row_effects,
-        r,
+        state.d.size,
+        row_noise(state.noise.cells, options.noise),
         streams.ROWS,
         streams.ROW_SCALARS,
     )
-    rows, d, _ = _half_sweep(rows, state.right, data.rows, state, context)
-    state = state._replace(left=rows.own, mu=rows.centre, row_effect=rows.effect, d=d)
 
-    # 3. The columns.
-    columns = Side(
+
+def _column_side(state: State, options: Options) -> Side:
+    return Side(
         state.right,
         state.nu,
         state.column_effect,
         options.column_effects,
-        r + 1,
+        state.d.size + 1,
+        column_noise(state.noise.cells, options.noise),
         streams.COLUMNS,
         streams.COLUMN_SCALARS,
     )
-    columns, d, square = _half_sweep(columns, state.left, data.columns, state, context)
-    state = state._replace(right=columns.own, nu=columns.centre, column_effect=columns.effect, d=d)
 
-    # 4. The noise variance, if it is sampled.
-    if state.sweep >= context.noise_from:
-        where = Address(context.key, state.sweep, streams.NOISE)
-        noise = _draw_noise(where, state.noise_variance, data.n_entries, square)
-        state = state._replace(noise_variance=max(noise, SMALLEST_NOISE))
-    return state._replace(sweep=state.sweep + 1), Info(square, d)
+
+def sweep(
+    state: State, data: Data | CompleteData | RemoteData, context: Context
+) -> tuple[State, Info]:
+    """One sweep: gamma, the rows with d, the columns with d, the noise, and the hyperparameters."""
+    options, key, t = context.options, context.key, state.sweep
+    row_counts, column_counts = data.counts
+    samples_noise = t >= context.noise_from
+
+    # 1. The rates.
+    state = state._replace(gamma=draw_rates(key, t, state.d, state.a, state.b))
+
+    # 2. The rows.
+    rows, d, sums = _half_sweep(_row_side(state, options), state.right, data.rows, state, context)
+    state = state._replace(left=rows.own, mu=rows.centre, row_effect=rows.effect, d=d)
+    where = Address(key, t, streams.NOISE)
+    if options.noise.rows and samples_noise:
+        noise = draw_row_precisions(state.noise, where, row_counts, sums, context.workers)
+        state = state._replace(noise=noise)
+
+    # 3. The columns.
+    columns, d, sums = _half_sweep(
+        _column_side(state, options), state.left, data.columns, state, context
+    )
+    state = state._replace(right=columns.own, nu=columns.centre, column_effect=columns.effect, d=d)
+    if options.noise.columns and samples_noise:
+        noise = draw_column_precisions(
+            state.noise, options.noise, where, column_counts, sums, context.workers
+        )
+        state = state._replace(noise=noise)
+    info = Info(residual_square(state.noise.cells, sums), d)
+
+    # 4. The effects of both sides against each other.
+    if options.row_effects and options.column_effects:
+        state = _shift_effects(state, where._replace(purpose=streams.COLUMN_SCALARS))
+
+    # 5. The noise variance and the degrees of freedom.
+    if samples_noise:
+        noise = draw_level(state.noise, options.noise, where, column_counts, sums)
+        state = state._replace(noise=noise)
+
+    # 6. The hyperparameters of gamma.
+    if t >= context.rates_from:
+        where = where._replace(purpose=streams.RATES)
+        a, b = draw_hyperparameters(where, state.gamma, state.a, math.prod(data.shape))
+        state = state._replace(a=a, b=b)
+    return state._replace(sweep=t + 1), info
+
+
+def _shift_effects(state: State, where: Address) -> State:
+    """Add t to the effects of the rows and their mean, and subtract it from those of the columns.
+
+    The signal does not change, and the means have priors N(0, S^2): t ~ N((mean_c - mean_r)/2, S^2/2).
+    """
+    rows, columns, r = state.row_effect, state.column_effect, state.d.size
+    mean = np.array([0.5 * (columns.mean - rows.mean)])
+    sd = np.array([PRIOR_SCALE / math.sqrt(2.0)])
+    t = float(_draw_normals(_SHIFT, where, mean, sd)[0])
+    # In place: both arrays were made in this sweep.
+    state.left[:, r] += t
+    state.right[:, r + 1] -= t
+    return state._replace(
+        row_effect=rows._replace(mean=rows.mean + t),
+        column_effect=columns._replace(mean=columns.mean - t),
+    )
 
 
 def signal_factors(state: State) -> tuple[np.ndarray, np.ndarray]:
@@ -428,7 +526,7 @@ def signal_factors(state: State) -> tuple[np.ndarray, np.ndarray]:
 
 def draw(state: State) -> Draw:
     """The signal of a state."""
-    return Draw(*signal_factors(state), state.noise_variance)
+    return Draw(*signal_factors(state), state.noise.cells)
 
 
 def spectrum(drawn: Draw, options: Options) -> np.ndarray:
@@ -447,14 +545,18 @@ def spectrum(drawn: Draw, options: Options) -> np.ndarray:
     )
 
 
-def history(state: State, info: Info, n_entries: int) -> dict[str, float]:
+def traced(noise: NoiseModel) -> tuple[str, ...]:
+    """The names of what `history` returns."""
+    return ("residual_variance", "noise_variance", "a", "b", *noise.traced())
+
+
+def history(
+    state: State, info: Info, n_entries: int, noise: NoiseModel = EQUAL_NOISE
+) -> dict[str, float]:
     """What is traced over the sweeps, in standard units."""
-    return {
-        "residual_variance": info.residual_square / n_entries,
-        "noise_variance": state.noise_variance,
-        "a": state.a,
-        "b": state.b,
-    }
+    values = {"residual_variance": info.residual_square / n_entries, "a": state.a, "b": state.b}
+    values |= noise_history(state.noise, noise)
+    return {name: values[name] for name in traced(noise)}
 
 
 # Smallest variance of effects in a valid state. Rounding may take a factor out of the unit ball by
@@ -482,7 +584,7 @@ def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
         and A_BOUNDS[0] <= state.a <= A_BOUNDS[1]
         and B_BOUNDS[0] <= state.b <= B_BOUNDS[1]
         and all(map(_is_valid_effect, (state.row_effect, state.column_effect)))
-        and SMALLEST_NOISE <= state.noise_variance <= 1.0 / SMALLEST_NOISE
+        and state.noise.is_valid
         and all(_is_valid_info(info, r) for info in infos)
     )
 

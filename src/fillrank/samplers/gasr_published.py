@@ -43,7 +43,7 @@ def published_start(
     noise_variance = min(_FIRST_NOISE / scale**2, 1.0 / SMALLEST_NOISE)
     nothing = Start(
         np.zeros(m), np.zeros(n), Effect(0.0, 1.0), Effect(0.0, 1.0),
-        np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)), noise_variance, max_rank,
+        np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)), noise_variance, np.ones(n), max_rank,
     )  # fmt: skip
     state = init(nothing, dtype, rng)
     for factors in (state.left, state.right):
@@ -55,7 +55,7 @@ def published_start(
 
 def sweep(state: State, data: Data, context: Context) -> tuple[State, Info]:
     """One sweep: gamma, d, U, V."""
-    key, t, noise = context.key, state.sweep, state.noise_variance
+    key, t, noise = context.key, state.sweep, state.noise.cells.variance
     gamma = draw_rates(key, t, state.d, state.a, state.b)
 
     e = residual(data.rows, *signal_factors(state), context.workers).values

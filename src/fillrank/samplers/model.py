@@ -6,13 +6,13 @@ The columns of a table are the rows of its transpose, so that one function serve
 import math
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fillrank.draws.streams import Address
 from fillrank.kernels.dense_rows import Dense, RowPrior, dense_rows
-from fillrank.kernels.gaussian_rows import Prior, align_rows, gaussian_rows
+from fillrank.kernels.gaussian_rows import Prior, RowNoise, RowSums, align_rows, gaussian_rows
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
 from fillrank.kernels.products import Fitted
 from fillrank.runtime.threads import Workers
@@ -47,10 +47,10 @@ class Remote(ABC):
         own: np.ndarray,
         other: np.ndarray,
         prior: Prior,
-        noise_variance: float,
+        noise: RowNoise,
         address: Address,
-    ) -> np.ndarray:
-        """Draw the coefficients of all rows, in place; the sum of squared residuals of each row."""
+    ) -> RowSums:
+        """Draw the coefficients of all rows, in place."""
 
     @abstractmethod
     def residual_products(
@@ -194,7 +194,10 @@ class Effect(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A first guess: effects with their priors, Z = U diag(s) V^T with at most ``max_rank`` terms."""
+    """A first guess: effects with their priors, Z = U diag(s) V^T with at most ``max_rank`` terms.
+
+    The noise variance of column j is ``noise_variance / column_precisions[j]``.
+    """
 
     row_effects: np.ndarray
     column_effects: np.ndarray
@@ -204,20 +207,79 @@ class Start(NamedTuple):
     s: np.ndarray
     V: np.ndarray
     noise_variance: float
+    column_precisions: np.ndarray
     max_rank: int
 
 
-class Draw(NamedTuple):
-    """One draw of the signal, left right^T in standard units, with its noise variance."""
+class Noise(NamedTuple):
+    """The noise of every cell: x_ij ~ N(z_ij, variance / (rows_i columns_j)), in standard units.
 
-    left: np.ndarray
-    right: np.ndarray
-    noise_variance: float
+    ``rows`` (m,) and ``columns`` (n,) are relative precisions, in float64. With finite ``degrees`` the
+    distribution is a Student-t distribution of that many degrees of freedom, with this squared scale.
+    """
+
+    variance: float
+    rows: np.ndarray
+    columns: np.ndarray
+    degrees: float = math.inf
+
+    @staticmethod
+    def equal(variance: float, shape: tuple[int, int]) -> "Noise":
+        """Gaussian noise of one variance in all cells; its arrays take no memory."""
+        one = np.float64(1.0)
+        return Noise(variance, np.broadcast_to(one, shape[0]), np.broadcast_to(one, shape[1]))
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes."""
-        return self.left.nbytes + self.right.nbytes
+        return self.rows.nbytes + self.columns.nbytes
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether its numbers are those of a distribution; variance 0 is that of an exact solution."""
+        precisions = self.rows, self.columns
+        return (
+            0 <= self.variance < math.inf
+            and self.degrees > 0
+            and all(bool((np.isfinite(each) & (each > 0)).all()) for each in precisions)
+        )
+
+    def at(self, rows: Any, columns: Any) -> np.ndarray:
+        """The squared scale of the noise in the cells (rows_p, columns_p), by any kind of index."""
+        return self.variance / (self.rows[rows] * self.columns[columns])
+
+    def average(self) -> float:
+        """The squared scale of the noise, averaged over all cells."""
+        return float(self.variance * np.mean(1.0 / self.rows) * np.mean(1.0 / self.columns))
+
+    def row_scales(self) -> np.ndarray:
+        """The scale of the noise of each row, its square averaged over the columns."""
+        return np.sqrt(self.variance * np.mean(1.0 / self.columns) / self.rows)
+
+    def column_scales(self) -> np.ndarray:
+        """The scale of the noise of each column, its square averaged over the rows."""
+        return self.transpose().row_scales()
+
+    def transpose(self) -> "Noise":
+        """The noise of the transposed table."""
+        return self._replace(rows=self.columns, columns=self.rows)
+
+
+class Draw(NamedTuple):
+    """One draw of the signal, left right^T in standard units, and of the noise."""
+
+    left: np.ndarray
+    right: np.ndarray
+    noise: Noise
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self.left.nbytes + self.right.nbytes + self.noise.nbytes
+
+    def transpose(self) -> "Draw":
+        """The same draw of the transposed table."""
+        return Draw(self.right, self.left, self.noise.transpose())
 
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The signal of the cells (rows_p, columns_p)."""
@@ -235,30 +297,30 @@ def draw_rows(
     own: np.ndarray,
     other: np.ndarray,
     prior: Prior | JointPrior,
-    noise_variance: float,
+    noise: RowNoise,
     address: Address,
     workers: Workers,
-) -> float:
+) -> RowSums:
     """Draw the coefficients of all rows, in place, given the factors of the other side.
 
     With entries, the coefficients of a row are drawn one by one for a `Prior`, jointly for a
-    `JointPrior`. In a complete table they are always drawn jointly.
-
-    Returns
-    -------
-    float
-        The sum of the squared residuals after the draw.
+    `JointPrior`. In a complete table they are always drawn jointly. Joint draws are for Gaussian noise.
     """
     if isinstance(side, Dense):
-        row_prior = _row_prior(prior)
-        return dense_rows(side, own, other, row_prior, noise_variance, address, workers)
+        return _without_weights(
+            dense_rows(side, own, other, _row_prior(prior), noise, address, workers)
+        )
     if isinstance(side, Remote):
         assert isinstance(prior, Prior)  # only GASR runs on other machines
-        return float(side.draw_rows(own, other, prior, noise_variance, address).sum())
+        return side.draw_rows(own, other, prior, noise, address)
     if isinstance(prior, JointPrior):
-        return _draw_jointly(side, own, other, prior, noise_variance, address, workers)
-    squares = draw_one_by_one(side, own, other, prior, noise_variance, address, workers)
-    return float(squares.sum())
+        return _without_weights(_draw_jointly(side, own, other, prior, noise, address, workers))
+    return draw_one_by_one(side, own, other, prior, noise, address, workers)
+
+
+def _without_weights(squares: np.ndarray) -> RowSums:
+    """The sums of a half-sweep that draws no weights of entries."""
+    return RowSums(squares, np.zeros(0), np.zeros(0))
 
 
 def draw_one_by_one(
@@ -266,17 +328,18 @@ def draw_one_by_one(
     own: np.ndarray,
     other: np.ndarray,
     prior: Prior,
-    noise_variance: float,
+    noise: RowNoise,
     address: Address,
     workers: Workers,
-) -> np.ndarray:
-    """Draw the coefficients of all rows, in place; the sum of squared residuals of each row."""
-    squares = np.empty(own.shape[0])
-    work = partial(
-        gaussian_rows, entries, own, align_rows(other), prior, noise_variance, address, squares
-    )
+) -> RowSums:
+    """Draw the coefficients of all rows, in place, one by one."""
+    n = own.shape[0]
+    n_weights = n if noise.degrees < math.inf else 0
+    sums = RowSums(np.empty(n), np.empty(n_weights), np.empty(n_weights))
+    aligned = align_rows(other, noise.roots)
+    work = partial(gaussian_rows, entries, own, aligned, prior, noise, address, sums)
     workers.for_rows(work, entries.pointers)
-    return squares
+    return sums
 
 
 def _draw_jointly(
@@ -284,15 +347,19 @@ def _draw_jointly(
     own: np.ndarray,
     other: np.ndarray,
     prior: JointPrior,
-    noise_variance: float,
+    noise: RowNoise,
     address: Address,
     workers: Workers,
-) -> float:
+) -> np.ndarray:
     squares = np.empty(own.shape[0])
-    weights = np.broadcast_to(own.dtype.type(1.0 / noise_variance), entries.n_entries)
+    weights = np.repeat(1.0 / noise.variances, np.diff(entries.pointers))
+    if noise.roots.size:
+        weights *= noise.roots[entries.indices] ** 2
+    if entries.weights.size:
+        weights *= entries.weights
     work = partial(joint_rows, entries, weights, own, other, prior, address, squares)
     workers.for_rows(work, entries.pointers)
-    return noise_variance * float(squares.sum())  # the kernel's squares are weighted
+    return noise.variances * squares  # the kernel's squares are divided by the noise variance
 
 
 def _row_prior(prior: Prior | JointPrior) -> RowPrior:

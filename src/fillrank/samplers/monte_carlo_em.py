@@ -64,4 +64,6 @@ def adapt(state: State, infos: Sequence[Info], n_entries: int) -> State:
     """The state with a, b and sigma^2 estimated from the last sweeps."""
     a, b = estimate_rates(state.a, state.b, np.array([info.d for info in infos]))
     squares = np.array([info.residual_square for info in infos])
-    return state._replace(a=a, b=b, noise_variance=estimate_noise(squares, n_entries))
+    cells = state.noise.cells._replace(variance=estimate_noise(squares, n_entries))
+    noise = state.noise._replace(cells=cells)
+    return state._replace(a=a, b=b, noise=noise)

@@ -4,7 +4,14 @@ The factors of the spectral start come from a few steps of SoftImpute (Mazumder,
 Tibshirani 2010) at the universal threshold lambda = sigma (sqrt(m p) + sqrt(n p)), with p the share
 of observed entries: the largest singular value of noise of variance sigma^2 on a random mask. Each
 step estimates sigma again from the residual. Singular values above lambda are retained, shrunk by a
-little less than lambda.
+little less than lambda. In small noisy tables some weaker ones are added at a share of their size: a
+chain cannot find factors that start at zero, and intervals would leave out what is not known about
+them.
+
+If columns have their own units, some may be nearly exact and others mostly noise: one noise variance
+for all would make the factors fit the noise of the latter. `column_noise_start` estimates the noise
+variance of each column with the factors. It begins at the variance of the column, so that the estimates
+decrease only as factors are found, and a column counts more the better it is explained.
 
 The other starts are a solver's solution, as the paper's conclusion suggests, at the same threshold
 and from the same factors, so that there is nothing to choose; and random factors.
@@ -45,6 +52,23 @@ _SMALLEST_FIRST_NOISE = 1e-2
 # The noise variance of a random start, as a share of the data's. With the full variance the chain
 # would treat the signal as noise and remain at Z = 0.
 _RANDOM_NOISE = 0.24
+# Steps of the start with noise by column, and the smallest noise variance of a column in it.
+_COLUMN_STEPS = 30
+_SMALLEST_COLUMN_NOISE = 1e-4
+# The size at which components below the threshold are added, as a share of their singular values: a
+# chain grows those that it needs, and shrinks the others within some sweeps.
+_BELOW_THRESHOLD = 0.2
+# How many of them the spectral start adds: in tables with missing cells, of at most so many entries, and
+# with a noise variance above this share of the variance. There intervals need them; where the signal is
+# clear, they would widen intervals, and some would count as factors.
+_MOST_WEAK = 5
+_MOST_ENTRIES_WITH_WEAK, _MUCH_NOISE = 1000, 0.5
+# Singular values below this share of the largest are rounding errors.
+_SMALLEST_SHARE = 1e-6
+# The largest number of components if columns have their own units, and the number of cells up to which
+# the start with noise by column is computed: it has a few arrays of all cells.
+_MOST_COMPONENTS = 150
+_MOST_CELLS = 20_000_000
 # Steps of EM for the effects, and bounds of their variances.
 _EFFECT_STEPS = 10
 _FIRST_VARIANCE = 0.1
@@ -161,11 +185,12 @@ def _step(
     max_rank: int,
     effects: _Effects,
     workers: Workers,
+    with_weak: bool = False,
 ) -> tuple[Fitted, np.ndarray]:
     """The next fit, and the next Q: one iteration for the leading right singular vectors of W.
 
     One pass over the entries also gives the residuals of the fit before, and so the noise variance
-    for the threshold.
+    for the threshold. ``with_weak`` adds some factors below the threshold, shrunken to a share.
     """
     (m, k), n = (before.left.shape[0], Q.shape[1]), Q.shape[0]
     Y, back, squares = _completed_products(entries, before, Q, workers)
@@ -173,11 +198,14 @@ def _step(
     threshold = math.sqrt(noise) * noise_edge((m, n), entries.n_entries)
     _, w, Vt = np.linalg.svd(triangle(Y, workers=workers))
     q = min(int(np.sum(w > threshold)), max_rank)
+    if with_weak:
+        q = min(int(np.sum(w > _SMALLEST_SHARE * w[0])), q + _MOST_WEAK, max_rank)
     rotation = np.zeros((k, q + 2), dtype=Q.dtype)  # the last two columns are for the effects
     rotation[:, :q] = Vt[:q].T
     V = Q @ rotation
     rotation[:, :q] /= w[:q]
-    fitted = _beside_effects(Y @ rotation, w[:q], w[:q] - _SHRINK * threshold, V, effects)
+    shrunken = np.maximum(w[:q] - _SHRINK * threshold, _BELOW_THRESHOLD * w[:q] * with_weak)
+    fitted = _beside_effects(Y @ rotation, w[:q], shrunken, V, effects)
     Q = back @ Vt.T.astype(Q.dtype)
     orthonormalise(Q, workers)
     return fitted, Q
@@ -194,8 +222,12 @@ def _soft_impute(
     max_rank: int,
     workers: Workers,
     rng: np.random.Generator,
+    much_noise: float,
 ) -> tuple[Fitted, float]:
-    """The fit after the steps of the module's docstring, and its noise variance."""
+    """The fit after the steps of the module's docstring, and its noise variance.
+
+    If that is above ``much_noise``, some factors below the threshold are added at the end.
+    """
     (m, n), dtype = (effects[0].size, effects[1].size), entries.dtype
     nothing = np.zeros(0)
     fitted = _beside_effects(
@@ -211,26 +243,36 @@ def _soft_impute(
         if _has_converged(fitted, before):
             break
     _, _, squares = _completed_products(entries, fitted, Q[:, :0], workers)
-    return fitted, _noise_variance(fitted, squares, entries.n_entries)
+    noise = _noise_variance(fitted, squares, entries.n_entries)
+    if noise > much_noise:
+        fitted, _ = _step(entries, fitted, Q, max_rank, effects, workers, with_weak=True)
+    return fitted, noise
 
 
 def _tall_soft_impute(
     data: Data | RemoteData,
     effects: _Effects,
+    variance: float,
     max_rank: int,
     workers: Workers,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """(U, s, V, noise variance) by SoftImpute on the table or its transpose, whichever is taller."""
+    """(U, s, V, noise variance) by SoftImpute on the table or its transpose, whichever is taller.
+
+    ``variance`` is that of the data without effects.
+    """
     m, n = data.shape
     is_tall = m >= n
     entries = data.rows if is_tall else data.columns
+    is_complete = data.n_entries == m * n
+    has_weak = not is_complete and data.n_entries <= _MOST_ENTRIES_WITH_WEAK
+    much_noise = _MUCH_NOISE * variance if has_weak else math.inf
     fitted, noise = _soft_impute(
-        entries, effects if is_tall else effects[::-1], max_rank, workers, rng
+        entries, effects if is_tall else effects[::-1], max_rank, workers, rng, much_noise
     )
     U, V = (fitted.left, fitted.right) if is_tall else (fitted.right, fitted.left)
     s, w = fitted.scales[:, :-2].astype(np.float64)
-    if data.n_entries == m * n:
+    if is_complete:
         s = np.maximum(s, shrink_singular_values(w, (m, n), noise))
     return U[:, :-2], s, V[:, :-2], noise
 
@@ -249,19 +291,78 @@ def spectral_start(
     """
     m, n = data.shape
     effects, priors = start_effects(data, options, workers)
-    most = max_rank or largest_rank((m, n), data.n_entries)
+    variance = _effect_sums(data.rows, *effects, workers)[1] / data.n_entries
+    most = max_rank or largest_rank((m, n))
     rank = min(max_rank or _USUAL_RANK, most, m, n)
     while True:
-        U, s, V, noise = _tall_soft_impute(data, effects, rank, workers, rng)
+        U, s, V, noise = _tall_soft_impute(data, effects, variance, rank, workers, rng)
         clear = int(np.sum(s > detection_level((m, n), data.n_entries, noise)))
         if max_rank is not None or clear + _SPARE <= rank or rank == most:
             break
         rank = min(2 * rank, most)
     if max_rank is None:
         rank = min(max(_USUAL_RANK, clear + _SPARE), most)
-    _, square = _effect_sums(data.rows, *effects, workers)
-    noise = max(noise, _SMALLEST_FIRST_NOISE * square / data.n_entries)
-    return Start(*effects, *priors, U[:, :rank], s[:rank], V[:, :rank], noise, max_rank or rank)
+    noise = max(noise, _SMALLEST_FIRST_NOISE * variance)
+    U, s, V = U[:, :rank], s[:rank], V[:, :rank]
+    return Start(*effects, *priors, U, s, V, noise, np.ones(n), max_rank or rank)
+
+
+def column_noise_start(
+    data: Data,
+    max_rank: int | None,
+    options: Options,
+    workers: Workers,
+    rng: np.random.Generator,
+) -> Start:
+    """Estimate factors and the noise variance of each column, for columns of mean 0 and variance 1.
+
+    With ``max_rank=None`` there are one component less than columns, at most 150: any correlation of
+    the columns can then be represented. Tables of so many cells that arrays of all of them take too
+    much memory have a `spectral_start`.
+    """
+    m, n = data.shape
+    if m * n > _MOST_CELLS:
+        return spectral_start(data, max_rank, options, workers, rng)
+    rank = max_rank or max(1, min(m - 1, n - 1, _MOST_COMPONENTS))
+    X, observed = _as_array(data.rows, n)
+    threshold = noise_edge((m, n), data.n_entries)
+    Z, noise = np.zeros((m, n)), np.ones(n)
+    for _ in range(_COLUMN_STEPS):
+        filled = np.where(observed, X, Z) / np.sqrt(noise)
+        U, w, V = _leading_factors(filled, rank)
+        s = np.maximum(w - _SHRINK * threshold, 0.0) * (w > threshold)
+        Z = (U * s) @ V.T * np.sqrt(noise)
+        squares = np.sum((X - Z) ** 2, axis=0, where=observed)
+        noise = np.maximum(squares / np.maximum(data.counts[1], 1), _SMALLEST_COLUMN_NOISE)
+        noise[data.counts[1] == 0] = 1.0
+    s = np.maximum(w - _SHRINK * threshold, _BELOW_THRESHOLD * w)
+    U, s, V = _leading_factors((U * s) @ V.T * np.sqrt(noise), rank)
+    has_direction = s > _SMALLEST_SHARE * s[0]
+    U, s, V = U[:, has_direction], s[has_direction], V[:, has_direction]
+    prior = Effect(0.0, _FIRST_VARIANCE)
+    variance = float(np.exp(np.mean(np.log(noise))))
+    return Start(np.zeros(m), np.zeros(n), prior, prior, U, s, V, variance, variance / noise, rank)
+
+
+def _as_array(entries: Entries, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values as an array, 0 where there is none, and where there are values."""
+    X = np.zeros((entries.pointers.size - 1, n_columns))
+    observed = np.zeros(X.shape, dtype=bool)
+    rows = np.repeat(np.arange(len(X)), np.diff(entries.pointers))
+    X[rows, entries.indices] = entries.values
+    observed[rows, entries.indices] = True
+    return X, observed
+
+
+def _leading_factors(X: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(U, s, V) of the largest singular values, by the Gram matrix of the shorter side."""
+    if X.shape[0] < X.shape[1]:
+        V, s, U = _leading_factors(X.T, rank)
+        return U, s, V
+    squares, V = np.linalg.eigh(X.T @ X)
+    V = V[:, ::-1][:, :rank]
+    s = np.sqrt(np.maximum(squares[::-1][:rank], 0.0))
+    return X @ V / np.maximum(s, np.finfo(np.float64).tiny), s, V
 
 
 def random_start(
@@ -273,7 +374,7 @@ def random_start(
 ) -> Start:
     """Random factors at the edge of the noise, without using the data, for comparison."""
     m, n = data.shape
-    r = max_rank or min(_USUAL_RANK, largest_rank((m, n), data.n_entries))
+    r = max_rank or min(_USUAL_RANK, largest_rank((m, n)))
     U, V = rng.uniform(-1, 1, (m, r)), rng.uniform(-1, 1, (n, r))
     s = np.full(r, noise_edge((m, n), data.n_entries))
     prior = Effect(0.0, 0.1)
@@ -286,6 +387,7 @@ def random_start(
         s,
         V / np.linalg.norm(V, axis=0),
         _RANDOM_NOISE,
+        np.ones(n),
         r,
     )
 

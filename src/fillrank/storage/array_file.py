@@ -33,7 +33,7 @@ from fillrank.errors import FillrankError, InputError, ReadError
 from fillrank.storage.atomic_write import write_atomically
 from fillrank.storage.strict_json import dump_json, parse_json
 
-_FORMAT, _VERSION = "fillrank", 1
+_FORMAT, VERSION = "fillrank", 2
 _KEYS = {"format", "kind", "version", "about", "halved", "sha256"}
 # The supported types of arrays: their names in safetensors and in numpy.
 _DTYPES = {
@@ -57,11 +57,16 @@ _LARGEST_HEADER = 4_000_000
 
 
 class Content(NamedTuple):
-    """The content of a file: its kind, a JSON object, and arrays by name."""
+    """The content of a file: its kind, a JSON object, arrays by name, and the version of its layout.
+
+    Files are written in the current layout. Those of earlier ones can be read; what differs is known to
+    the reader of each kind.
+    """
 
     kind: str
     about: dict[str, Any]
     arrays: dict[str, np.ndarray]
+    version: int = VERSION
 
 
 def write(path: str | os.PathLike[str], content: Content) -> None:
@@ -81,7 +86,7 @@ def write(path: str | os.PathLike[str], content: Content) -> None:
     metadata = {
         "format": _FORMAT,
         "kind": content.kind,
-        "version": str(_VERSION),
+        "version": str(VERSION),
         "about": _dump_about(content.about),
         "halved": dump_json(halved),
     }
@@ -113,7 +118,8 @@ def read(path: str | os.PathLike[str], kind: str) -> Content:
         about = parse_json(metadata["about"])
         if not isinstance(about, dict):
             raise ValueError("its description of the arrays is not a JSON object")
-        return Content(kind, about, _decompress(stored, parse_json(metadata["halved"])))
+        arrays = _decompress(stored, parse_json(metadata["halved"]))
+        return Content(kind, about, arrays, int(metadata["version"]))
 
 
 def _dump_about(about: dict[str, Any]) -> str:
@@ -259,12 +265,13 @@ def _check_metadata(path: Path, metadata: dict[str, str], kind: str) -> None:
     if metadata.get("format") != _FORMAT:
         raise _foreign(path, "contains arrays, but was not written by fillrank")
     version = metadata.get("version", "")
-    if re.fullmatch("[1-9][0-9]{0,5}", version, re.ASCII) and int(version) > _VERSION:
+    is_number = re.fullmatch("[1-9][0-9]{0,5}", version, re.ASCII) is not None
+    if is_number and int(version) > VERSION:
         raise ReadError(
-            f"{path} was written by a newer fillrank (layout {version}; this one reads {_VERSION})",
+            f"{path} was written by a newer fillrank (layout {version}; this one reads up to {VERSION})",
             advice="Run: pip install --upgrade fillrank",
         )
-    if version != str(_VERSION) or metadata.keys() != _KEYS:
+    if not is_number or metadata.keys() != _KEYS:
         raise ValueError("its metadata is incomplete")
     if metadata["kind"] != kind:
         found = metadata["kind"][:40]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,23 +14,66 @@ from fillrank.table.observations import Observations
 _LARGEST_VALUE, _SMALLEST_SCALE = 1e152, 1e-152
 # The scale of a constant, relative to its size: about the resolution of single precision.
 _SCALE_OF_CONSTANT = 1e-6
+# That of a constant column with its own unit: predictions differ from the constant by rounding only.
+_SCALE_OF_CONSTANT_COLUMN = 1e-12
+# Columns with fewer values are not compared. Beyond these factors columns are unlike: of their standard
+# deviations, and of the range of their means in units of the typical one.
+_FEWEST_TO_JUDGE = 5
+_UNLIKE_SCALES, _UNLIKE_MEANS = 3.0, 10.0
 # The largest new value in standard units; draws of larger ones could overflow in single precision.
 _LARGEST_NEW_VALUE = 1e15
 # Bits of each of the two integers that represent a number of size 1, and numbers summed together.
 _BITS, _BLOCK = 31, 2**17
 
 
-class Standard(NamedTuple):
-    """Entries by row and by column, with values (value - location) / scale.
+class Units(NamedTuple):
+    """Values in the data's units are location_j + scale_j * value in column j.
 
-    There are at least two rows and two columns, because a ball in one dimension has no direction. An
-    additional empty row or column does not change the others.
+    ``location`` and ``scale`` (n,) are float64. Values are clipped to ``value_range``, the rating scale,
+    if there is one.
     """
 
-    rows: Entries
-    columns: Entries
-    location: float
-    scale: float
+    location: np.ndarray
+    scale: np.ndarray
+    value_range: tuple[float, float] | None
+
+    @staticmethod
+    def equal(
+        location: float, scale: float, n: int, value_range: tuple[float, float] | None
+    ) -> "Units":
+        """The same unit for n columns."""
+        return Units(np.full(n, float(location)), np.full(n, float(scale)), value_range)
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether all columns have the same unit."""
+        return all(bool((each == each[0]).all()) for each in (self.location, self.scale))
+
+    @property
+    def shared_scale(self) -> float:
+        """The scale of all columns; 1 if they have their own.
+
+        Quantities of the complete table, such as singular values, are multiplied by it. So they are in
+        the data's units if columns share one, and otherwise in standard units.
+        """
+        return float(self.scale[0]) if self.are_shared else 1.0
+
+    def restore(
+        self, values: np.ndarray, columns: Any, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Values in the data's units, clipped to the rating scale; in ``out``, if it is given.
+
+        Parameters
+        ----------
+        values : ndarray
+            In standard units.
+        columns : index
+            The columns of the last axis of ``values``, or of each value.
+        out : ndarray, optional
+        """
+        values = np.multiply(self.scale[columns], values, out=out)
+        values += self.location[columns]
+        return values if self.value_range is None else values.clip(*self.value_range, out=values)
 
 
 class Span(NamedTuple):
@@ -140,15 +183,16 @@ def _sum_block(values: np.ndarray, measure: Measure) -> int:
     return (int(upper.sum()) << _BITS) + int(np.rint(x).sum())
 
 
-def standardise_new(values: np.ndarray, location: float, scale: float) -> np.ndarray:
-    """Convert values that were not part of the fit to its standard units.
+def standardise_new(values: np.ndarray, columns: np.ndarray, units: Units) -> np.ndarray:
+    """Convert values of these columns that were not part of the fit to its standard units.
 
     Raises InputError if a value is so large that its draws, in float32, could overflow.
     """
     with np.errstate(over="ignore"):
-        standard = (values - location) / scale
+        standard: np.ndarray = (values - units.location[columns]) / units.scale[columns]
     if standard.size and not np.abs(standard).max() <= _LARGEST_NEW_VALUE:
-        far = values[np.argmax(np.abs(standard))]
+        place = np.argmax(np.abs(standard))
+        far, location, scale = values[place], *(each[columns[place]] for each in units[:2])
         raise InputError(
             f"new values can be up to {_LARGEST_NEW_VALUE:g} standard deviations from the mean of the "
             f"fit (mean {location:.3g}, standard deviation {scale:.3g}); got {far:.3g}. Check that it "
@@ -164,14 +208,103 @@ def pad_to_two_rows(entries: Entries) -> Entries:
     return entries._replace(pointers=np.append(entries.pointers, entries.pointers[-1]))
 
 
-def standardise(observations: Observations, centre: bool, dtype: np.dtype) -> Standard:
-    """Convert entries to standard units, grouped by row and by column."""
-    stored = observations.stored_values
-    location, scale = location_and_scale(stored, centre)
+def shared_units(
+    observations: Observations, centre: bool, value_range: tuple[float, float] | None
+) -> Units:
+    """One unit for all columns: `location_and_scale` of all values."""
+    location, scale = location_and_scale(observations.stored_values, centre)
+    return Units.equal(location, scale, observations.shape[1], value_range)
+
+
+class ColumnStatistics(NamedTuple):
+    """The number of values, their mean and their standard deviation, by column; NaN without values."""
+
+    n_values: np.ndarray
+    mean: np.ndarray
+    sd: np.ndarray
+
+
+def column_statistics(observations: Observations) -> ColumnStatistics:
+    """Statistics of the observed values of each column."""
+    column, values, n = observations.column_index, observations.values, observations.shape[1]
+    count = np.bincount(column, minlength=n)
+    # Scaled by a power of two, which is exact: no square overflows.
+    size = 2.0 ** math.frexp(float(np.abs(values).max(initial=0.0)))[1] or 1.0
+    values = values / size
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(column, values, n) / count
+        deviations = values - mean[column]
+        mean += np.bincount(column, deviations, n) / count  # what rounding has left
+        sd = np.sqrt(np.bincount(column, (values - mean[column]) ** 2, n) / count)
+    return ColumnStatistics(count, size * mean, size * sd)
+
+
+def column_units(
+    observations: Observations, value_range: tuple[float, float] | None, keep_empty: bool
+) -> Units:
+    """The mean and the standard deviation of each column as its unit.
+
+    A constant column has a scale so small that it is predicted as that constant. A column without values
+    has no unit: its location is NaN, and so are its predictions. With ``keep_empty`` they are around 0.
+    """
+    count, mean, sd = column_statistics(observations)
+    size = np.abs(mean)
+    is_constant = sd <= 1e-13 * size
+    scale = np.where(is_constant, np.maximum(_SCALE_OF_CONSTANT_COLUMN * size, _SMALLEST_SCALE), sd)
+    scale[count == 0] = 1.0
+    if (size > _LARGEST_VALUE).any() or (scale < _SMALLEST_SCALE).any():
+        location_and_scale(observations.stored_values, centre=True)  # raises an error that says why
+    location = np.where(count == 0, 0.0, mean) if keep_empty else mean
+    return Units(location, scale, value_range)
+
+
+class UnitsChoice(NamedTuple):
+    """Whether columns have their own units, and why, in a sentence."""
+
+    by_column: bool
+    reason: str
+
+
+def choose_units(observations: Observations) -> UnitsChoice:
+    """Decide whether the columns of a table have their own units.
+
+    Long tables and ratings have one unit. The columns of a wide table have their own, if their standard
+    deviations differ by more than a factor of 3 from the typical one, or their means by more than 10
+    typical standard deviations.
+    """
+    if observations.origin.layout not in ("wide", "matrix"):
+        return UnitsChoice(False, "the table is not a wide one, so all values have one unit")
+    if observations.value_range() is not None:
+        return UnitsChoice(False, "the values are ratings on one scale")
+    count, mean, sd = column_statistics(observations)
+    judged = (count >= _FEWEST_TO_JUDGE) & (sd > 1e-13 * np.abs(mean))
+    if judged.sum() < 2:
+        return UnitsChoice(False, "too few columns vary to compare their scales")
+    mean, sd = mean[judged], sd[judged]
+    typical = float(np.median(sd))
+    if sd.max() > _UNLIKE_SCALES * typical or sd.min() < typical / _UNLIKE_SCALES:
+        what, low, high = "standard deviations", sd.min(), sd.max()
+    elif np.ptp(mean) > _UNLIKE_MEANS * typical:
+        what, low, high = "means", mean.min(), mean.max()
+    else:
+        return UnitsChoice(False, "the columns are alike in mean and standard deviation")
+    return UnitsChoice(True, f"the {what} of the columns range from {low:.3g} to {high:.3g}")
+
+
+def standardise(
+    observations: Observations, units: Units, dtype: np.dtype
+) -> tuple[Entries, Entries]:
+    """Entries in standard units, by row and by column.
+
+    There are at least two rows and two columns, because a ball in one dimension has no direction. An
+    additional empty row or column does not change the others.
+    """
+    stored, column = observations.stored_values, observations.column_index
     values = np.empty(stored.size, dtype=dtype)
     for block in iter_blocks(stored.size):
-        values[block] = (stored[block].astype(np.float64) - location) / scale
+        at = column[block]
+        values[block] = (stored[block].astype(np.float64) - units.location[at]) / units.scale[at]
     weights = observations.weights_as(dtype)
-    rows = Entries(observations.pointers, observations.column_index, values, weights)
+    rows = Entries(observations.pointers, column, values, weights)
     columns = transpose(rows, observations.shape[1])
-    return Standard(pad_to_two_rows(rows), pad_to_two_rows(columns), location, scale)
+    return pad_to_two_rows(rows), pad_to_two_rows(columns)
