@@ -16,12 +16,13 @@ import warnings
 import numpy as np
 
 import fillrank as fr
-from fillrank.posterior.low_rank import LowRankPosterior, Units
+from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.metrics import coverage, rmse
 from fillrank.runtime.threads import Workers, one_blas_thread
-from fillrank.samplers.model import Draw
+from fillrank.samplers.model import Draw, Noise
 from fillrank.table.entries import compress
+from fillrank.table.units import Units
 
 # A name that no user and no movie has.
 _NOBODY = -1
@@ -161,11 +162,11 @@ def speed(arguments):
         left, right = (
             (X + 0.2 * X.std() * rng.standard_normal(X.shape)).astype(np.float32) for X in signal
         )
-        draws.append(Draw(left, right, 0.7))
+        draws.append(Draw(left, right, Noise.equal(0.7, (len(left), len(right)))))
     print("| new rows | entries of each | processor | clock |")
     print("|---|---|---|---|")
     with one_blas_thread(), Workers(arguments.threads or 2) as workers:
-        posterior = LowRankPosterior(draws, Units(0.0, 1.0, None), mean_draw(draws))
+        posterior = LowRankPosterior(draws, Units.equal(0.0, 1.0, 3706, None), mean_draw(draws))
         one = compress(1, np.zeros(1, int), np.zeros(1, int), np.zeros(1))
         posterior.fold_in(one, "rows", workers)
         for n_rows, n_each in ((1, 20), (1000, 20), (1000, 100)):

@@ -28,20 +28,20 @@ def main() -> None:
 
 def _compression(model: fr.GASR, test: fr.Observations) -> None:
     """Predictions and intervals from all recorded draws, and from what the model keeps."""
-    location, scale, value_range = model.posterior_.units
+    units = model.posterior_.units
     recorded = model.recorded_draws()
     i, j = test.row_index, test.column_index
     every = np.array([draw.at(i, j).astype(np.float32) for draw in recorded])
     kept = np.array([draw.at(i, j).astype(np.float32) for draw in model.posterior_.draws])
     sd = np.sqrt(every.var(axis=0).mean())
-    exact = np.clip(location + scale * every.mean(axis=0), *value_range)
+    exact = units.restore(every.mean(axis=0), j)
     predicted = model.predict(test.rows, test.columns)
     monte_carlo = np.sqrt(every.var(axis=0).mean() / len(recorded))
     print(
         f"{len(recorded)} draws recorded, {len(kept)} kept; posterior sd {sd:.4f} (standard units)"
     )
     print(f"Monte Carlo error of the mean, if draws were independent: {monte_carlo:.4f}")
-    error = rmse(exact, predicted) / scale
+    error = rmse(exact, predicted) / units.shared_scale
     print(f"error of the mean in {model.posterior_.mean.left.shape[1]} factors: {error:.4f}")
     print(f"test RMSE: {rmse(test.values, exact):.5f} by all draws, one by one")
     print(f"test RMSE: {rmse(test.values, predicted):.5f} by the kept mean")

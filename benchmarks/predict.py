@@ -64,13 +64,13 @@ def _ratings() -> fr.Observations:
 
 def _print_error(model: fr.GASR, rng: np.random.Generator) -> None:
     """How far the compressed mean is from the mean over all draws, taken one by one."""
-    location, scale, value_range = model.posterior_.units
+    units = model.posterior_.units
     draws = model.recorded_draws()
     i, j = (rng.integers(n, size=JUDGED) for n in model.observations_.shape)
     values = np.array([draw.at(i, j).astype(np.float32) for draw in draws])
-    exact = np.clip(location + scale * values.mean(axis=0), *value_range)
+    exact = units.restore(values.mean(axis=0), j)
     with Workers(1) as alone:
-        error = rmse(exact, model.posterior_.predict(i, j, alone)) / scale
+        error = rmse(exact, model.posterior_.predict(i, j, alone)) / units.shared_scale
     spread = np.sqrt(values.var(axis=0).mean())
     print(f"{len(draws)} draws, posterior sd {spread:.4f} (standard units)")
     print(

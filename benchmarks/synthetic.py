@@ -4,6 +4,7 @@
     python benchmarks/synthetic.py ranks       the paper's protocol: m = n = 10 q, max_rank 100
     python benchmarks/synthetic.py coverage    intervals for the signal at 50, 80, 90 and 95%
     python benchmarks/synthetic.py small       the same at 90% for tables of 40 to 1,500 entries
+    python benchmarks/synthetic.py weak        the same for small tables with more noise than signal
     python benchmarks/synthetic.py tiny        intervals for observations with 3 to 20 entries
 
 All with the default settings but for the number of sweeps and, for ranks, max_rank. The oracle error is
@@ -122,6 +123,30 @@ def small(seeds):
         )
 
 
+def weak(seeds):
+    """Coverage of 90% intervals for the signal, and its error, with more noise than signal.
+
+    Two factors, so that the standard deviation of the signal is 1.41, at noise 1.5.
+    """
+    print("| m x n | missing | coverage, mean +- standard error | RMSE |")
+    print("|---|---|---|---|")
+    for m, n, missing in ((100, 20, 0.5), (100, 20, 0.8), (20, 10, 0.5), (20, 10, 0.8)):
+        shares, errors = [], []
+        for seed in range(seeds):
+            data, truth = fr.synthetic(m, n, 2, 1.5, missing, random_state=seed)
+            model = fr.GASR(random_state=seed, progress=False).fit(data)
+            rows, columns = np.divmod(np.arange(m * n), n)
+            low, high = model.predict_interval(rows, columns, 0.9, "signal")
+            shares.append(np.mean((low <= truth.ravel()) & (truth.ravel() <= high)))
+            errors.append(np.sqrt(np.mean((model.predict(rows, columns) - truth.ravel()) ** 2)))
+        error = 100 * np.std(shares) / math.sqrt(seeds)
+        print(
+            f"| {m} x {n} | {missing:.0%} | {100 * np.mean(shares):.1f}% +- {error:.1f} | "
+            f"{np.mean(errors):.3f} |",
+            flush=True,
+        )
+
+
 def tiny(seeds):
     """Coverage of 90% intervals for observations in tables of a few entries.
 
@@ -156,7 +181,14 @@ def _tiny_coverage(n_entries, seeds, additive):
     return f"{100 * np.mean(held):.1f}% +- {100 * error:.1f}"
 
 
-WORK = {"errors": errors, "ranks": ranks, "coverage": coverage, "small": small, "tiny": tiny}
+WORK = {
+    "errors": errors,
+    "ranks": ranks,
+    "coverage": coverage,
+    "small": small,
+    "weak": weak,
+    "tiny": tiny,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

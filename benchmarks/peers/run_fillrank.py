@@ -27,12 +27,9 @@ class _Watched:
         self._cells = test.rows, test.columns
         return self
 
-    def _standard(self, observations):
-        self._units = standard = super()._standard(observations)
-        return standard
-
-    def _sampler(self):
-        sampler = super()._sampler()
+    def _sampler(self, model):
+        self._units = model.units._replace(value_range=None)
+        sampler = super()._sampler(model)
 
         def sweep(*arguments):
             if not self.sweeps:
@@ -55,7 +52,7 @@ class _Watched:
         rows, columns = self._cells
         parts = [slice(p, p + _AT_ONCE) for p in range(0, len(rows), _AT_ONCE)]
         signal = np.concatenate([drawn.at(rows[part], columns[part]) for part in parts])
-        return self._units.location + self._units.scale * signal
+        return self._units.restore(signal, columns)
 
 
 class _WatchedGASR(_Watched, fr.GASR):
