@@ -38,6 +38,12 @@ class GroupResults(NamedTuple):
     problems: dict[int, str]
     level: float
 
+    def rmse_in_sd(self) -> float:
+        """The error over all columns, each in its own standard deviations."""
+        known = np.isfinite(self.columns.rmse_in_sd)
+        squares = self.columns.rmse_in_sd[known] ** 2
+        return float(np.sqrt(np.average(squares, weights=self.columns.entries[known])))
+
     def warnings(self) -> list[str]:
         """A sentence about each column that is predicted badly."""
         return [

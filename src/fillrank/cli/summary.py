@@ -64,9 +64,10 @@ def _label_length(labels: np.ndarray) -> int:
 
 def describe_model(model: Any, held_out: HeldOut | None) -> Results:
     """The results of a fit, for the terminal."""
+    own_units = model.completion_.record.has_own_units
     return [
         *_describe_factors(model),
-        *([] if held_out is None else _describe_held_out(held_out)),
+        *([] if held_out is None else _describe_held_out(held_out, own_units)),
         ("Stopped", model.stop_reason_),
         ("Converged", describe_convergence(model)),
     ]
@@ -80,26 +81,26 @@ def _describe_factors(model: Any) -> Results:
     if model.completion_.record.noise_variance is not None:
         noise = math.sqrt(model.noise_variance_)
         unit = (
-            "in standard deviations of a column" if has_own_units(model) else "standard deviation"
+            "in standard deviations of a column"
+            if model.completion_.record.has_own_units
+            else "standard deviation"
         )
         lines.append(("Noise level", f"{noise:.3g} ({unit})"))
     notes = model.completion_.record.notes or []
     return [*lines, *(("Note", note) for note in notes)]
 
 
-def has_own_units(model: Any) -> bool:
-    """Whether the columns of the model's table have their own units."""
-    return bool(model.completion_.record.units == "columns")
-
-
-def _describe_held_out(held_out: HeldOut) -> Results:
-    lines = [
-        (
-            "Error",
-            f"RMSE {held_out.rmse:.4g}, MAE {held_out.mae:.4g} on {held_out.entries:,} held-out "
-            f"entries, whose standard deviation is {held_out.spread:.4g}",
+def _describe_held_out(held_out: HeldOut, own_units: bool) -> Results:
+    error = (
+        f"RMSE {held_out.rmse:.4g}, MAE {held_out.mae:.4g} on {held_out.entries:,} held-out "
+        f"entries, whose standard deviation is {held_out.spread:.4g}"
+    )
+    if own_units:
+        error = (
+            f"RMSE {held_out.groups.rmse_in_sd():.3g} standard deviations of the column, on "
+            f"{held_out.entries:,} held-out entries; 1 is that of the column mean"
         )
-    ]
+    lines = [("Error", error)]
     if not math.isnan(held_out.coverage):
         lines.append(("Coverage", describe_coverage(held_out.coverage, held_out.level)))
     warnings = held_out.groups.shown_warnings(all_in="summary.json")

@@ -35,8 +35,8 @@ def round_digits(values: Iterable[float], digits: int) -> list[float]:
 
 
 def format_number(value: float) -> str:
-    """The shortest text that reads as exactly this number: 5 and not 5.0."""
-    return repr(value).removesuffix(".0")
+    """The shortest text that reads as exactly this number: 5 and not 5.0; empty for NaN."""
+    return "" if math.isnan(value) else repr(value).removesuffix(".0")
 
 
 def format_numbers(values: Iterable[float], digits: int) -> list[str]:

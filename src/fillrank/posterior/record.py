@@ -83,6 +83,11 @@ class Record:
     noise: str | None = None
     notes: list[str] | None = None
 
+    @property
+    def has_own_units(self) -> bool:
+        """Whether each column has its own unit."""
+        return self.units == "columns"
+
     def fitted_attributes(self) -> dict[str, Any]:
         """What the method has, under the names of fitted attributes: with an underscore."""
         values = {f"{field.name}_": getattr(self, field.name) for field in fields(self)}

@@ -174,12 +174,16 @@ def matrix(model: Any, ax: Axes | None = None, *, filled: bool = False) -> Axes:
     ax = get_axes(ax)
     blocks = filled_blocks(model) if filled else observed_blocks(data)
     if filled or blocks.exact:
-        low, high = np.nanquantile(
-            blocks.cells if len(data) == 0 else data.values, _COLOUR_QUANTILES
-        )
-        if not blocks.exact:  # means of blocks have a smaller range
-            low, high = np.quantile(blocks.cells, _COLOUR_QUANTILES)
-        _draw_cells(ax, blocks, data.shape, (value_colours(), low, high), f"value, {UNITS}")
+        label, values = f"value, {UNITS}", data.values
+        units = model.posterior_.units
+        if not units.are_shared and blocks.cells.shape[1] == data.shape[1]:
+            label = "deviation from the mean of the column, SD"
+            blocks = blocks._replace(cells=(blocks.cells - units.location) / units.scale)
+            values = blocks.cells
+        # Means of blocks have a smaller range than the values.
+        shown = values if blocks.exact and len(data) else blocks.cells
+        low, high = np.nanquantile(shown, _COLOUR_QUANTILES)
+        _draw_cells(ax, blocks, data.shape, (value_colours(), low, high), label)
     else:
         percent = blocks._replace(cells=100 * blocks.cells)
         most = max(float(np.quantile(percent.cells, 0.995)), 1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,8 +48,9 @@ _N_BARS = 40
 class HeldOut(NamedTuple):
     """Held-out entries and their predictions.
 
-    ``spread`` is the error of always predicting their mean. ``n_fitted`` is the number of entries that
-    were also fitted, which should be 0.
+    ``spread`` is the error of always predicting their mean. If columns have their own units, errors are
+    in standard deviations of the column, and ``spread`` is that of its mean. ``n_fitted`` is the number
+    of entries that were also fitted, which should be 0.
     """
 
     test: Observations
@@ -89,11 +91,16 @@ def predict_held_out(model: Any, test: Any) -> HeldOut:
     if len(test) == 0:
         raise InputError("test must have at least one held-out entry, got none.")
     predicted = model.predict(test.rows, test.columns)
-    error = rmse(test.values, predicted)
-    median = float(np.median(np.abs(test.values - predicted)))
-    return HeldOut(
-        test, predicted, error, median, float(test.values.std()), _count_fitted(model, test)
-    )
+    units, values, shown = model.posterior_.units, test.values, predicted
+    spread = float(values.std())
+    if not units.are_shared:
+        columns = model.observations_.column_positions(test.columns)
+        values, shown = (
+            (each - units.location[columns]) / units.scale[columns] for each in (values, predicted)
+        )
+        spread = math.sqrt(np.mean(values**2))
+    median = float(np.median(np.abs(values - shown)))
+    return HeldOut(test, predicted, rmse(values, shown), median, spread, _count_fitted(model, test))
 
 
 def _count_fitted(model: Any, test: Observations) -> int:

@@ -143,7 +143,9 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         method=model.completion_.method,
         tiles=summary.list_tiles(model, test, verdict),
         table_text=summary.describe_table(model),
-        error_text="" if test is None else summary.describe_error(test),
+        error_text=""
+        if test is None
+        else summary.describe_error(test, model.completion_.record.has_own_units),
         rank_text=summary.describe_rank(model),
         noise_text=summary.describe_noise(model),
         notes=model.completion_.record.notes or [],

@@ -111,13 +111,15 @@ def describe_table(model: Any) -> str:
     )
 
 
-def describe_error(held_out: HeldOut) -> str:
-    """Describe the errors of predictions of held-out entries."""
+def describe_error(held_out: HeldOut, own_units: bool = False) -> str:
+    """Describe the errors of predictions of held-out entries; ``own_units`` are those of columns."""
     n = len(held_out.test)
+    unit = " standard deviations of the column" if own_units else ""
+    of_what = "its mean" if own_units else "the mean of these entries"
     text = (
         f"Predictions of {n:,} held-out {'entry' if n == 1 else 'entries'} have a root mean square "
-        f"error of {format_number(held_out.rmse)}; half of them are off by at most "
-        f"{format_number(held_out.median_error)}. Always predicting the mean of these entries would "
+        f"error of {format_number(held_out.rmse)}{unit}; half of them are off by at most "
+        f"{format_number(held_out.median_error)}. Always predicting {of_what} would "
         f"have an error of {format_number(held_out.spread)}."
     )
     if held_out.n_fitted:
@@ -151,7 +153,7 @@ def describe_noise(model: Any) -> str:
     if not model.posterior_.has_draws:
         return ""
     noise = format_number(math.sqrt(model.noise_variance_))
-    if model.completion_.record.units == "columns":
+    if model.completion_.record.has_own_units:
         return (
             f"The noise level is {noise} standard deviations of a column on average: so much do "
             "observed values differ from their values without noise."
@@ -213,7 +215,10 @@ def list_tiles(model: Any, held_out: HeldOut | None, verdict: Verdict) -> list[T
     if held_out is not None:
         tone = "bad" if held_out.n_fitted else "plain"
         label = "typical error, underestimated" if held_out.n_fitted else "typical error"
-        tiles.append(Tile(format_number(held_out.rmse), label, tone))
+        error = format_number(held_out.rmse)
+        if model.completion_.record.has_own_units:
+            error = f"{error} SD"
+        tiles.append(Tile(error, label, tone))
     share = (model.completion_.record.rank_probabilities or {}).get(model.rank_)
     in_draws = "" if share is None else f" in {format_percent(share)} of the draws"
     noun = "factor" if model.rank_ == 1 else "factors"
