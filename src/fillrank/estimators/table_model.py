@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from fillrank.posterior.low_rank import log_densities
 from fillrank.run.chains import Chain, Sampler
 from fillrank.samplers.model import Data
 from fillrank.samplers.noise_steps import NoiseModel
@@ -153,9 +154,9 @@ def log_score(
         state, _ = sampler.sweep(state, data, chain.context)
         if t >= _TRIAL_SWEEPS // 2:
             drawn = sampler.draw(state)
-            variance = drawn.noise.at(rows, columns)
-            square = (values - drawn.at(rows, columns)) ** 2 / variance
-            terms.append(-0.5 * (square + np.log(2.0 * math.pi * variance)))
+            distance = values - drawn.at(rows, columns)
+            variance, degrees = drawn.noise.at(rows, columns), np.array(drawn.noise.degrees)
+            terms.append(log_densities(distance, variance, degrees))
     density = logsumexp(np.array(terms), axis=0) - math.log(len(terms))
     return float(density.mean())
 

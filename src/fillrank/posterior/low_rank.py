@@ -63,7 +63,7 @@ def _observed(
     return out
 
 
-def _log_densities(distance: np.ndarray, noise: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+def log_densities(distance: np.ndarray, noise: np.ndarray, degrees: np.ndarray) -> np.ndarray:
     """Logarithms of normal densities, or of t densities where the degrees of freedom are finite."""
     with np.errstate(over="ignore"):  # a value beyond all range has the density 0
         squares = distance**2 / noise
@@ -197,7 +197,7 @@ class LowRankPosterior:
                 block = slice(first, min(first + _BLOCK, stop))
                 distance = self._values(rows[block], columns[block]) - standard[block]
                 noise = self._noise(rows[block], columns[block])
-                out[block] = logsumexp(_log_densities(distance, noise, degrees), axis=0)
+                out[block] = logsumexp(log_densities(distance, noise, degrees), axis=0)
 
         _share_out(work, len(rows), len(self.draws) * self.draws[0].left.shape[1], workers)
         return out - np.log(len(self.draws)) - np.log(scale)
