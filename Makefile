@@ -90,6 +90,13 @@ bench: setup
 	$(BIN)/python benchmarks/fold_in.py synthetic
 	$(BIN)/python benchmarks/fold_in.py ratings --data $(DATA)/ml-100k
 	$(BIN)/python benchmarks/imputation.py
+	for name in ml-100k ml-100k-folds ml-1m ml-1m-90 eachmovie boys dream7; do \
+	  $(BIN)/python benchmarks/features.py $$name --data $(DATA) || exit 1; done
+	$(BIN)/python benchmarks/features.py ml-100k --data $(DATA) --fifths
+	$(BIN)/python benchmarks/macau.py --data $(DATA)/dream7
+	$(BIN)/python benchmarks/days.py --data $(DATA)/tables
+	$(BIN)/python benchmarks/update.py
+	$(BIN)/python benchmarks/calibration.py --features
 
 lint: setup
 	$(BIN)/ruff check .

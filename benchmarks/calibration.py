@@ -1,6 +1,7 @@
 """Simulation-based calibration of GASR: ranks of the truth among posterior draws.
 
     python benchmarks/calibration.py [--tables 200] [--output docs/images/calibration.png]
+    python benchmarks/calibration.py --features [--tables 200] [--output FILE]
 
 Parameters are drawn from the prior, a table is drawn given them, and the sampler draws from the
 posterior given the table. If all is right, the rank of a true value among independent posterior draws is
@@ -10,6 +11,9 @@ because their priors have tails so heavy that some tables would exceed double pr
 
 A new row is drawn from the prior too, and folded in: there the prior of its coefficients is the
 distribution of the fitted rows, so that its ranks are uniform only approximately.
+
+With ``--features`` rows and columns have features, in two blocks and in one, whose weights and strengths
+are unknown as well. No row is folded in then.
 """
 
 import argparse
@@ -27,6 +31,13 @@ from fillrank.posterior.fold_in import fold_in_rows
 from fillrank.posterior.mean import mean_draw
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import gasr
+from fillrank.samplers.feature_steps import (
+    STRENGTHS,
+    WITHOUT_FEATURES,
+    BothFeatures,
+    Features,
+    join_blocks,
+)
 from fillrank.samplers.gasr import Context, Options
 from fillrank.samplers.model import Data, Effect, Start
 from fillrank.samplers.noise_steps import NoiseModel
@@ -40,8 +51,18 @@ NOISE = NoiseModel(rows=True, columns=True)
 OPTIONS = Options(row_effects=True, column_effects=True, centres=True, noise=NOISE)
 
 
+# The features of each block of the rows, and of the columns.
+ROW_BLOCKS, COLUMN_BLOCKS = (3, 2), (2,)
+IMAGE = Path("docs/images/calibration.png")
+FEATURES_IMAGE = Path("docs/images/calibration_features.png")
+
+
 class Truth(NamedTuple):
-    """Parameters from the prior, with one more row that is not fitted."""
+    """Parameters from the prior, with one more row that is not fitted.
+
+    ``strengths`` are those of the blocks of the rows' features, then of the columns'; ``explained`` is
+    the part of the signal of the first cell that the features of its row explain through the factors.
+    """
 
     signal: np.ndarray
     variance: float
@@ -49,6 +70,8 @@ class Truth(NamedTuple):
     column_precisions: np.ndarray
     row_degrees: float
     column_degrees: float
+    strengths: tuple[float, ...] = ()
+    explained: float = 0.0
 
     @property
     def variances(self):
@@ -56,32 +79,88 @@ class Truth(NamedTuple):
         return self.variance / np.outer(self.row_precisions, self.column_precisions)
 
 
-def _factors(rng, n_fitted):
-    """Factors with their centre from the unit ball; one more row from the distribution of the others."""
-    weight = gasr._CENTRE_WEIGHT
-    g = rng.standard_normal((n_fitted + 1, RANK))
-    ball = g / np.linalg.norm(g, axis=0) * rng.random(RANK) ** (1.0 / (n_fitted + 1))
-    centre = ball[-1] / math.sqrt(weight)
-    fitted = ball[:-1] + centre
-    scale = np.sqrt((ball[:-1] ** 2).mean(axis=0))
-    return np.vstack([fitted, centre + scale * rng.standard_normal(RANK)])
+def _block(rng, n, p):
+    """Features of n rows: centred and orthogonal, with rows of mean squared norm 1."""
+    raw = rng.standard_normal((n, p))
+    P, s, _ = np.linalg.svd(raw - raw.mean(axis=0), full_matrices=False)
+    return P * s * math.sqrt(n) / np.linalg.norm(s)
 
 
-def _effects(rng, n):
+def draw_features(rng):
+    """Features of the rows and of the columns."""
+    return BothFeatures(
+        *(
+            join_blocks({str(g): _block(rng, n, p) for g, p in enumerate(sizes)}, np.dtype(float))
+            for n, sizes in ((N_ROWS, ROW_BLOCKS), (N_COLUMNS, COLUMN_BLOCKS))
+        )
+    )
+
+
+def _strengths(rng, features):
+    """lambda of each block: 1 / sqrt(lambda) is half-Cauchy(0, 1), within the bounds of the sampler."""
+    low, high = sorted(2.0 / np.pi * np.arctan(bound**-0.5) for bound in STRENGTHS)
+    return np.tan(0.5 * np.pi * rng.uniform(low, high, len(features.ends))) ** -2.0
+
+
+class _Side(NamedTuple):
+    """Features of a side with their strengths, by block and by feature."""
+
+    features: Features
+    strengths: np.ndarray
+
+    @property
+    def by_feature(self):
+        return np.repeat(self.strengths, np.diff([0, *self.features.ends]))
+
+    def explained(self, weights):
+        """F b with a row of zeros for the one that is not fitted."""
+        return np.vstack([self.features.values @ weights, np.zeros((1, weights.shape[1]))])
+
+
+def _factors(rng, n_fitted, side):
+    """(factors, what features explain of them).
+
+    Factors with their centre and weights are from the unit ball; one more row is from the distribution
+    of the others.
+    """
+    weight, p = gasr._CENTRE_WEIGHT, side.features.n_features
+    g = rng.standard_normal((n_fitted + 1 + p, RANK))
+    ball = g / np.linalg.norm(g, axis=0) * rng.random(RANK) ** (1.0 / len(g))
+    centre = ball[n_fitted] / math.sqrt(weight)
+    fitted = ball[:n_fitted] + centre
+    scale = np.sqrt((ball[:n_fitted] ** 2).mean(axis=0))
+    factors = np.vstack([fitted, centre + scale * rng.standard_normal(RANK)])
+    if p == 0:
+        return factors, np.zeros_like(factors)
+    explained = side.explained(ball[n_fitted + 1 :] / np.sqrt(side.by_feature)[:, None])
+    return factors + explained, explained
+
+
+def _effects(rng, n, side):
     mean, sd = rng.normal(0.0, PRIOR_SCALE), PRIOR_SCALE * abs(rng.standard_cauchy())
-    return rng.normal(mean, sd, n)
+    effects = rng.normal(mean, sd, n)
+    p = side.features.n_features
+    if p == 0:
+        return effects
+    weights = sd / np.sqrt(side.by_feature) * rng.standard_normal(p)
+    return effects + side.explained(weights[:, None])[:n, 0]
 
 
-def draw_truth(rng):
+def draw_truth(rng, features):
     """Draw parameters from the prior."""
     m, n = N_ROWS + 1, N_COLUMNS
+    rows, columns = (_Side(each, _strengths(rng, each)) for each in features)
     d = rng.exponential(1.0 / rng.gamma(A, 1.0 / B, RANK))
-    left, right = _factors(rng, N_ROWS), _factors(rng, n)[:-1]
-    signal = (left * d) @ right.T + _effects(rng, m)[:, None] + _effects(rng, n)
+    left, explained = _factors(rng, N_ROWS, rows)
+    right = _factors(rng, n, columns)[0][:-1]
+    signal = (left * d) @ right.T + _effects(rng, m, rows)[:, None] + _effects(rng, n, columns)
     nu_r, nu_c = rng.choice(DEGREES, 2)
     sigma = PRIOR_SCALE * abs(rng.standard_cauchy())
-    rows, columns = rng.gamma(nu_r / 2, 2 / nu_r, m), rng.gamma(nu_c / 2, 2 / nu_c, n)
-    return Truth(signal, sigma**2, rows, columns, nu_r, nu_c)
+    a_i, b_j = rng.gamma(nu_r / 2, 2 / nu_r, m), rng.gamma(nu_c / 2, 2 / nu_c, n)
+    strengths = (*rows.strengths.tolist(), *columns.strengths.tolist())
+    # The share of the signal of a cell that features of its row explain.
+    of_features = float((explained[0] * d) @ right[0])
+    return Truth(signal, sigma**2, a_i, b_j, nu_r, nu_c, strengths, of_features)
 
 
 def _entries(X, observed):
@@ -89,7 +168,7 @@ def _entries(X, observed):
     return compress(len(X), i, j, X[i, j])
 
 
-def sample(X, observed, rng, seed):
+def sample(X, observed, rng, seed, features):
     """States of the chain after the burn-in, thinned."""
     m, n = X.shape
     rows = _entries(X, observed)
@@ -99,10 +178,12 @@ def sample(X, observed, rng, seed):
         np.zeros(m), np.zeros(n), prior, prior, np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)),
         1.0, np.ones(n), RANK,
     )  # fmt: skip
-    state = gasr.init(start, np.dtype(np.float64), rng, NOISE)._replace(
+    state = gasr.init(start, np.dtype(np.float64), rng, NOISE, features)._replace(
         a=A, b=B, d=np.full(RANK, 3.0)
     )
-    context = Context(OPTIONS, chain_key(seed, 0), Workers(1), relaxed_from=0, noise_from=0)
+    context = Context(
+        OPTIONS, chain_key(seed, 0), Workers(1), relaxed_from=0, noise_from=0, features=features
+    )
     states = []
     for t in range(BURN_IN + N_DRAWS * THINNING):
         state, _ = gasr.sweep(state, data, context)
@@ -111,7 +192,7 @@ def sample(X, observed, rng, seed):
     return states
 
 
-def quantities(truth, states, X, observed, rng):
+def quantities(truth, states, X, observed, rng, features):
     """(true value, posterior draws) by name."""
     m = N_ROWS
     draws = [gasr.draw(state) for state in states]
@@ -119,8 +200,7 @@ def quantities(truth, states, X, observed, rng):
     p, q = (int(k[0]) for k in np.nonzero(observed[:m]))
     cell = lambda r, c: np.array([draw.at(np.array([r]), np.array([c]))[0] for draw in draws])  # noqa: E731
     variance = np.array([draw.noise.at(np.array([i]), np.array([j]))[0] for draw in draws])
-    new, k = _fold_in(draws, X[m:], observed[m:])
-    return {
+    found = {
         "noise level": (truth.variances[i, j], variance),
         "degrees of freedom, rows": (truth.row_degrees, [s.noise.row_degrees for s in states]),
         "degrees of freedom, columns": (
@@ -131,8 +211,23 @@ def quantities(truth, states, X, observed, rng):
         "missing cell, observation": (
             X[i, j], cell(i, j) + np.sqrt(variance) * rng.standard_normal(len(draws)),
         ),
-        "cell of a new row": (truth.signal[m, k], new),
     }  # fmt: skip
+    if features.rows.ends:
+        return found | _feature_quantities(truth, states, features)
+    new, k = _fold_in(draws, X[m:], observed[m:])
+    return found | {"cell of a new row": (truth.signal[m, k], new)}
+
+
+def _feature_quantities(truth, states, features):
+    """The strengths, and what the features of the first row explain of its first cell."""
+    drawn = np.array([[*s.row_weights.strengths, *s.column_weights.strengths] for s in states])
+    names = [f"strength, rows, block {g + 1}" for g in range(len(ROW_BLOCKS))]
+    names += [f"strength, columns, block {g + 1}" for g in range(len(COLUMN_BLOCKS))]
+    F, r = features.rows.values[0], RANK
+    explained = [F @ s.row_weights.B[:, :r] * s.d @ s.right[0, :r] for s in states]
+    return {name: (truth.strengths[g], drawn[:, g]) for g, name in enumerate(names)} | {
+        "explained by features": (truth.explained, explained)
+    }
 
 
 def _fold_in(draws, x, observed):
@@ -151,15 +246,16 @@ def rank_of(value, draws, rng):
     return int((draws < value).sum()) + int(rng.integers(ties + 1))
 
 
-def ranks_of_table(seed):
+def ranks_of_table(seed, has_features):
     """The ranks of all quantities for one table."""
     rng = np.random.default_rng([seed, 18])
-    truth = draw_truth(rng)
+    features = draw_features(rng) if has_features else WITHOUT_FEATURES
+    truth = draw_truth(rng, features)
     X = truth.signal + np.sqrt(truth.variances) * rng.standard_normal(truth.signal.shape)
     observed = rng.random(X.shape) >= MISSING
     observed[0, 0], observed[0, 1], observed[-1, 0], observed[-1, 1] = False, True, False, True
-    states = sample(X[:N_ROWS], observed[:N_ROWS], rng, seed)
-    found = quantities(truth, states, X, observed, rng)
+    states = sample(X[:N_ROWS], observed[:N_ROWS], rng, seed, features)
+    found = quantities(truth, states, X, observed, rng, features)
     return {name: rank_of(value, draws, rng) for name, (value, draws) in found.items()}
 
 
@@ -171,7 +267,8 @@ def p_value(counts):
 
 def save_histograms(counts, path):
     """Draw a histogram of ranks for each quantity, with the band that 95% of uniform ones are in."""
-    figure, axes = plt.subplots(2, 4, figsize=(11, 5), layout="constrained")
+    n_lines = -(-len(counts) // 4)
+    figure, axes = plt.subplots(n_lines, 4, figsize=(11, 2.5 * n_lines), layout="constrained")
     for axis, (name, found) in zip(axes.flat, counts.items(), strict=False):
         expected = found.sum() / found.size
         spread = 1.96 * math.sqrt(expected * (1 - 1 / found.size))
@@ -188,9 +285,10 @@ def main():
     """Run, print a table and draw the histograms."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tables", type=int, default=200)
-    parser.add_argument("--output", type=Path, default=Path("docs/images/calibration.png"))
+    parser.add_argument("--features", action="store_true", help="rows and columns have features")
+    parser.add_argument("--output", type=Path, help="the file of the histograms")
     given = parser.parse_args()
-    ranks = [ranks_of_table(seed) for seed in range(given.tables)]
+    ranks = [ranks_of_table(seed, given.features) for seed in range(given.tables)]
     counts = {
         name: np.bincount([r[name] * N_BINS // (N_DRAWS + 1) for r in ranks], minlength=N_BINS)
         for name in ranks[0]
@@ -198,7 +296,7 @@ def main():
     print("| quantity | ranks in 8 bins | p-value |\n|---|---|---|")
     for name, found in counts.items():
         print(f"| {name} | {' '.join(map(str, found))} | {p_value(found):.2f} |")
-    save_histograms(counts, given.output)
+    save_histograms(counts, given.output or (FEATURES_IMAGE if given.features else IMAGE))
 
 
 if __name__ == "__main__":

@@ -54,6 +54,25 @@ def spectrum():
     fr.plot.spectrum(model).figure.savefig(IMAGES / "spectrum.png", dpi=110)
 
 
+def features():
+    """The effects of features, and what they explain, in the example of docs/features.md."""
+    rng = np.random.default_rng(1)
+    age, town = rng.integers(16, 80, 240), rng.choice(["Aber", "Bree", "Caer"], 240)
+    own = np.column_stack([(age - 48) / 18, rng.normal(size=(240, 2))])
+    suits = own @ rng.normal(0, 0.5, (3, 60))
+    liking = 3.3 + rng.normal(0, 0.3, 60) + suits + rng.normal(0, 0.6, suits.shape)
+    watched = rng.random(suits.shape) < 1 / (1 + np.exp(2.2 - suits))
+    ratings = np.where(watched, np.clip(np.rint(liking), 1, 5), np.nan)[:220]
+    train, _ = fr.Observations.of(ratings).split(test_fraction=0.2, random_state=0)
+    people = pd.DataFrame({"age": age, "town": town})[:220]
+    model = fr.GASR(random_state=0, progress=False).fit(train, row_features=people)
+    figure = Figure(figsize=(11, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    fr.plot.feature_effects(model, ax=left)
+    fr.plot.variance_shares(model, ax=right)
+    figure.savefig(IMAGES / "features.png", dpi=110)
+
+
 def report():
     """The upper part of the report on the demo's table, as a browser shows it; needs Chromium."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
@@ -83,4 +102,5 @@ if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     overview()
     spectrum()
+    features()
     report()

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fillrank as fr
@@ -58,7 +59,14 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch):
     assert len(examples) > 1
     table = rng.standard_normal((20, 5))
     table[3, 2] = np.nan
-    names = {"table": table, "new_rows": fr.read("new.csv")}
+    guests = ["Ana", *(f"guest {i}" for i in range(30))]
+    people = pd.DataFrame({"age": rng.integers(20, 80, 31), "town": ["A", "B", *"C" * 29]}, guests)
+    names = {
+        "table": table,
+        "new_rows": fr.read("new.csv"),
+        "people": people,
+        "newcomers": people[:1].set_axis(["Yann"]),
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for example in examples:

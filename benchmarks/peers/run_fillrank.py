@@ -1,4 +1,4 @@
-"""The runner of fillrank's own methods: GASR, BPMF. See contract.py.
+"""The runner of fillrank's own methods: GASR, also without the pattern, and BPMF. See contract.py.
 
 The fit is the public one, `fit()`, with the first ten sweeps discarded. A subclass looks over its
 shoulder: at each sweep, for its time, and at each draw that is recorded, for the curve.
@@ -63,7 +63,7 @@ class _WatchedBPMF(_Watched, fr.BPMF):
     pass
 
 
-METHODS = {"GASR": _WatchedGASR, "BPMF": _WatchedBPMF}
+METHODS = {"GASR": _WatchedGASR, "GASR-plain": _WatchedGASR, "BPMF": _WatchedBPMF}
 
 
 def model_for(problem):
@@ -73,6 +73,7 @@ def model_for(problem):
         burn_in=min(BURN_IN, problem.iterations - 1),
         n_sweeps=problem.iterations,
         n_chains=1,  # the other programs have one
+        missingness=problem.variant != "GASR-plain",
         n_threads=problem.threads,
         random_state=problem.seed,
         progress=False,

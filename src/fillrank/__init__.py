@@ -6,6 +6,7 @@ TYPE_CHECKING = False  # as type checkers know it from typing, which takes long 
 if TYPE_CHECKING:
     from typing import Any
 
+    from fillrank import features
     from fillrank.completion import Completion, load
     from fillrank.errors import (
         CacheWarning,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from fillrank.estimators.soft_impute import SoftImpute
     from fillrank.estimators.soft_impute_als import SoftImputeALS
     from fillrank.estimators.splits import EntryKFold
+    from fillrank.features.refold import refold
     from fillrank.io import datasets
     from fillrank.io.parquet import write_parquet
     from fillrank.io.read import read
@@ -55,9 +57,11 @@ __all__ = [
     "UnitsWarning",
     "__version__",
     "datasets",
+    "features",
     "load",
     "plot",
     "read",
+    "refold",
     "score",
     "score_by_column",
     "score_by_level",
@@ -68,7 +72,11 @@ __all__ = [
 
 # Names are fetched from their modules when they are first used: numba and scikit-learn take a second
 # to import, and a reader of tables need not wait for them.
-_MODULES = {"datasets": "fillrank.io.datasets", "plot": "fillrank.report.plot"}
+_MODULES = {
+    "datasets": "fillrank.io.datasets",
+    "features": "fillrank.features",
+    "plot": "fillrank.report.plot",
+}
 _HOMES = {
     "BPMF": "fillrank.estimators.bpmf",
     "CacheWarning": "fillrank.errors",
@@ -89,6 +97,7 @@ _HOMES = {
     "UnitsWarning": "fillrank.errors",
     "load": "fillrank.completion",
     "read": "fillrank.io.read",
+    "refold": "fillrank.features.refold",
     "score": "fillrank.estimators.score",
     "score_by_column": "fillrank.estimators.score_groups",
     "score_by_level": "fillrank.estimators.score_groups",

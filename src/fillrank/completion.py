@@ -3,56 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from fillrank.errors import InputError, NotSupportedError, Setting, Text, UnknownNameError
+from fillrank.completions import (
+    missing_cells,
+    new_entries,
+    new_rows,
+    recommendations,
+    unknown_labels,
+)
+from fillrank.completions.alignment import WITHOUT_LABELS
+from fillrank.completions.fitted_table import FittedTable
+from fillrank.completions.recommendations import Order
+from fillrank.completions.unknown_labels import Unknown, find_cells, query_cells
+from fillrank.errors import InputError, NotSupportedError, Setting
+from fillrank.features.new_rows import SIDES, Axis, has_terms, side_of, takes_features
 from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
-from fillrank.posterior.imputation import Imputations
-from fillrank.posterior.low_rank import Axis, Kind
+from fillrank.posterior.feature_effects import feature_effects, variance_shares
+from fillrank.posterior.low_rank import Kind, LowRankPosterior
 from fillrank.posterior.metrics import rmse
 from fillrank.posterior.model_file import ModelParts, read_model, write_model
-from fillrank.posterior.protocol import Posterior
-from fillrank.posterior.recommend import By, LeftOut, Top, TopQuery, nothing_left_out, seen
-from fillrank.posterior.record import Record, not_sampled
+from fillrank.posterior.recommend import By, Top, TopQuery
+from fillrank.posterior.record import not_sampled
 from fillrank.posterior.to_arviz import to_arviz
-from fillrank.run.recorder import Traces
-from fillrank.runtime.memory import check_memory, check_table_memory
-from fillrank.runtime.threads import Workers, available_threads, one_blas_thread
-from fillrank.solvers.fit import PathPoint
-from fillrank.table.entries import Entries
-from fillrank.table.frames import fill_in, is_data_frame, to_long
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.table.frames import fill_in, is_data_frame, to_frame
 from fillrank.table.input import as_observations
 from fillrank.table.observations import Observations
-from fillrank.table.triplets import Triplets
-from fillrank.table.weights import refuse_weights
-from fillrank.validation import as_generator, as_real, check_choice, check_integer, check_real
-
-# What to do about labels that are not known.
-Unknown = Literal["error", "prior"]
-PREDICT_UNKNOWN: Text = (
-    "With ",
-    Setting("unknown", "prior"),
-    " they are predicted as rows and columns without entries.",
-)
-# A query of the posterior for cells by position: rows, columns and what else comes by cell.
-_Query = Callable[..., Any]
-
-# The entries of one row without entries.
-_NO_ENTRIES = Entries(np.zeros(2, np.int64), np.zeros(0, np.int64), np.zeros(0))
-_WITHOUT_LABELS = ("matrix", "sparse")
-# New rows that are folded in together: their draws take about 100 MB at most.
-_ROWS_AT_ONCE = 4096
-# Cells in a block of predictions.
-_CELLS_AT_ONCE = 2**18
-_BYTES_PER_RECOMMENDATION = 100
+from fillrank.validation import as_real, check_choice, check_integer, check_real
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Completion:
+class Completion(FittedTable):
     """A completed table: the labels, the posterior and the record of the fit.
 
     A fit stores it as ``completion_``; `fillrank.load` and `fold_in` return one. It is immutable:
@@ -85,141 +69,22 @@ class Completion:
     <Completion by GASR: 60 rows x 40 columns, rank 2>
     """
 
-    method: str
-    settings: Mapping[str, Any]
-    observations: Observations
-    posterior: Posterior
-    record: Record
-    feature_names: np.ndarray | None = None
-    folded_in: tuple[Axis, ...] = ()
-    sources: Mapping[Axis, Posterior] = field(default_factory=dict)
-
     def __repr__(self) -> str:
         n_rows, n_columns = self.observations.shape
         size = f"{n_rows:,} rows x {n_columns:,} columns"
         return f"<Completion by {self.method}: {size}, rank {self.record.rank}>"
 
-    def with_settings(self, **changes: Any) -> Completion:
-        """The same with other settings, such as ``n_threads``."""
-        return replace(self, settings={**self.settings, **changes})
-
-    # Fitted attributes, under the names that the estimators have
-
-    @property
-    def completion_(self) -> Completion:
-        """The object itself: functions take a fitted estimator or its completion."""
-        return self
-
-    @property
-    def observations_(self) -> Observations:
-        """The table that was fitted."""
-        return self.observations
-
-    @property
-    def posterior_(self) -> Posterior:
-        """The posterior, by position."""
-        return self.posterior
-
-    @property
-    def rank_(self) -> int:
-        """The number of factors."""
-        return self.record.rank
-
-    @property
-    def history_(self) -> Mapping[str, np.ndarray]:
-        """What was traced over the sweeps or iterations."""
-        return self.record.history
-
-    @property
-    def stop_reason_(self) -> str:
-        """Why the fit ended."""
-        return self.record.stop_reason
-
-    @property
-    def rank_probabilities_(self) -> Mapping[int, float]:
-        """The share of draws with each rank: singular values above the detection level.
-
-        The model has no parameter for the rank, so this is not the posterior of one.
-        """
-        return self._required(self.record.rank_probabilities, "rank_probabilities_")
-
-    @property
-    def noise_variance_(self) -> float:
-        """The variance of the noise, averaged over all cells.
-
-        In standard units if columns have their own units.
-        """
-        return self._required(self.record.noise_variance, "noise_variance_")
-
-    @property
-    def row_noise_(self) -> np.ndarray:
-        """The noise standard deviation of each row in an average column: posterior means.
-
-        In standard units if columns have their own units. For Student-t noise, the scale.
-        """
-        return self._required(self.record.row_noise, "row_noise_")
-
-    @property
-    def column_noise_(self) -> np.ndarray:
-        """The noise standard deviation of each column in an average row, in the unit of the column.
-
-        Posterior means. For Student-t noise, the scale.
-        """
-        return self._required(self.record.column_noise, "column_noise_")
-
-    @property
-    def singular_values_(self) -> np.ndarray:
-        """The singular values of the low-rank part, descending."""
-        return self._required(self.record.singular_values, "singular_values_")
-
-    @property
-    def n_sweeps_(self) -> int:
-        """The sweeps of the sampler."""
-        return self._required(self.record.n_sweeps, "n_sweeps_")
-
-    @property
-    def interrupted_(self) -> bool:
-        """Whether Ctrl-C ended the run."""
-        return self._required(self.record.interrupted, "interrupted_")
-
-    @property
-    def traces_(self) -> Traces:
-        """The traces of the run, in standard units."""
-        return self._required(self.record.traces, "traces_")
-
-    @property
-    def penalty_(self) -> float:
-        """The penalty of a solver."""
-        return self._required(self.record.penalty, "penalty_")
-
-    @property
-    def beta_(self) -> float:
-        """The second setting of HASI and RelaxedSpectral."""
-        return self._required(self.record.beta, "beta_")
-
-    @property
-    def path_(self) -> list[PathPoint]:
-        """The settings of a solver that were tried."""
-        return self._required(self.record.path, "path_")
-
-    @property
-    def violation_(self) -> float:
-        """The certificate of a solver."""
-        return self._required(self.record.violation, "violation_")
-
-    @property
-    def levels_(self) -> np.ndarray:
-        """The ordered levels that are predicted."""
-        return self._required(self.posterior.levels, "levels_")
-
-    def _required(self, value: Any, name: str) -> Any:
-        if value is None:
-            raise AttributeError(f"{self.method} has no {name}.")
-        return value
-
     # Predictions
 
-    def predict(self, rows: Any, columns: Any = None, *, unknown: Unknown = "error") -> np.ndarray:
+    def predict(
+        self,
+        rows: Any,
+        columns: Any = None,
+        *,
+        unknown: Unknown = "error",
+        row_features: Any = None,
+        column_features: Any = None,
+    ) -> np.ndarray:
         """Predict cells by labels: posterior means, the solution of a solver, or levels of ratings.
 
         Parameters
@@ -232,6 +97,10 @@ class Completion:
         unknown : {"error", "prior"}
             What to do about labels that are not known: raise an error, or predict a row or column
             without any entries.
+        row_features, column_features : data frame or array, optional
+            With ``unknown="prior"``: the features of labels that are not known, for a model that was
+            fitted with such features. A data frame is matched by label. An array has a line for each
+            unknown label, in order of first appearance.
 
         Returns
         -------
@@ -244,13 +113,15 @@ class Completion:
                     "predict needs rows and columns, or a table; got rows without columns."
                 )
             return self.predict_rows(as_observations(rows))
-        i, j = self._positions(rows, columns, unknown)
+        cells = find_cells(self, rows, columns, unknown, row_features, column_features)
         with self.workers() as workers:
-            return self._query(lambda posterior, i, j: posterior.predict(i, j, workers), i, j)
+            return query_cells(
+                self, cells, lambda posterior, i, j: posterior.predict(i, j, workers)
+            )
 
     def predict_mean(self, rows: Any, columns: Any) -> np.ndarray:
         """Means over the draws of what each predicts, by labels; for methods that sample."""
-        i, j = self._positions(rows, columns, "error")
+        i, j, _ = find_cells(self, rows, columns)
         if self.record.n_sweeps is None:
             raise NotSupportedError(
                 f"this fit of {self.method} has no draws, so it has no means over draws. GASR, BPMF and "
@@ -267,6 +138,8 @@ class Completion:
         kind: Kind = "observation",
         *,
         unknown: Unknown = "error",
+        row_features: Any = None,
+        column_features: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Credible intervals: the value of a cell is in its interval with the given probability.
 
@@ -281,6 +154,8 @@ class Completion:
             noise. The interval of an observation contains that of the signal.
         unknown : {"error", "prior"}
             As in `predict`.
+        row_features, column_features : data frame or array, optional
+            As in `predict`.
 
         Returns
         -------
@@ -289,15 +164,24 @@ class Completion:
         self.check_draws("intervals")
         _check_level(level)
         check_choice("kind", kind, ("signal", "observation"))
-        i, j = self._positions(rows, columns, unknown)
+        cells = find_cells(self, rows, columns, unknown, row_features, column_features)
         with self.workers() as workers:
-            low, high = self._query(
-                lambda posterior, i, j: posterior.interval(i, j, level, kind, workers), i, j
+            low, high = query_cells(
+                self,
+                cells,
+                lambda posterior, i, j: posterior.interval(i, j, level, kind, workers),
             )
         return low, high
 
     def log_density(
-        self, rows: Any, columns: Any, values: Any, *, unknown: Unknown = "error"
+        self,
+        rows: Any,
+        columns: Any,
+        values: Any,
+        *,
+        unknown: Unknown = "error",
+        row_features: Any = None,
+        column_features: Any = None,
     ) -> np.ndarray:
         """Logarithms of the predictive density at values of cells, by labels.
 
@@ -311,6 +195,8 @@ class Completion:
         values : float or array of float
             One for each cell, in the units of the data.
         unknown : {"error", "prior"}
+            As in `predict`.
+        row_features, column_features : data frame or array, optional
             As in `predict`.
 
         Returns
@@ -328,14 +214,18 @@ class Completion:
         True
         """
         self.check_draws("predictive density")
-        i, j = self._positions(rows, columns, unknown)
+        cells = find_cells(self, rows, columns, unknown, row_features, column_features)
         values = as_real(values, "values")
-        if values.size not in (1, i.size):
+        n_cells = cells.rows.size
+        if values.size not in (1, n_cells):
             raise InputError(f"values must be one, or one for each cell; got {values.size}.")
-        at = np.broadcast_to(values.ravel(), i.shape)
+        at = np.broadcast_to(values.ravel(), n_cells)
         with self.workers() as workers:
-            return self._query(
-                lambda posterior, i, j, at: posterior.log_density(i, j, at, workers), i, j, at
+            return query_cells(
+                self,
+                cells,
+                lambda posterior, i, j, at: posterior.log_density(i, j, at, workers),
+                at,
             )
 
     def predict_block(self, rows: Any, columns: Any) -> np.ndarray:
@@ -375,27 +265,10 @@ class Completion:
         if level is not None:
             self.check_draws("intervals")
             _check_level(level)
-        imputations = self._imputations(n_draws, random_state) if n_draws else None
-        return self._missing(level, imputations)
-
-    def _missing(self, level: float | None, imputations: Imputations | None) -> Iterator[Any]:
-        data, posterior = self.observations, self.posterior
-        n_rows, n_columns = data.shape
-        at_once = max(1, _CELLS_AT_ONCE // n_columns)
-        with self.workers() as workers:
-            for start in range(0, n_rows, at_once):
-                i, j = data.missing_positions(start, min(start + at_once, n_rows))
-                if i.size == 0:
-                    continue
-                fields = {"value": posterior.predict(i, j, workers)}
-                if level is not None:
-                    low, high = posterior.interval(i, j, level, "observation", workers)
-                    fields |= {"lower": low, "upper": high}
-                if imputations is not None:
-                    with one_blas_thread():
-                        for number in range(imputations.n):
-                            fields[f"draw_{number + 1}"] = imputations.at(number, i, j)
-                yield to_long(data, data.row_labels[i], data.column_labels[j], fields)
+        imputations = None
+        if n_draws:
+            imputations = missing_cells.imputations_of(self, n_draws, random_state)
+        return missing_cells.predict_missing(self, level, imputations)
 
     def score(self, X: Any) -> float:
         """Minus the root mean squared error of the predictions of observed entries, by labels.
@@ -407,7 +280,7 @@ class Completion:
             labels.
         """
         test = as_observations(X)
-        if not isinstance(X, Observations) and test.origin.layout in _WITHOUT_LABELS:
+        if not isinstance(X, Observations) and test.origin.layout in WITHOUT_LABELS:
             raise InputError(
                 "score needs entries with labels, got an array. Use fr.Observations.of(X); to "
                 "cross-validate, give that as X, and cv=fr.EntryKFold()."
@@ -425,7 +298,7 @@ class Completion:
         """Fill in the missing cells of a table with the columns of the one that was fitted.
 
         Each row is completed given the factors of the columns, as if it were new; observed values do
-        not change. `fold_in` also has intervals for such rows.
+        not change. `fold_in` also has intervals for such rows, and takes their features.
 
         Parameters
         ----------
@@ -442,19 +315,7 @@ class Completion:
 
     def predict_rows(self, observations: Observations) -> np.ndarray:
         """Predict all cells of new rows."""
-        n_rows, n_columns = observations.shape
-        self.check_table_memory(n_rows * n_columns, "Give fewer rows at a time.")
-        self._check_weights(observations)
-        columns = self._align(observations, "columns")
-        entries = _reindex(observations.by_row(), columns)
-        matrix = np.empty((n_rows, n_columns))
-        source = self._source("rows")
-        for start in range(0, n_rows, _ROWS_AT_ONCE):
-            block = slice(start, start + _ROWS_AT_ONCE)
-            with one_blas_thread():
-                rows = self._fold_in(source, _rows_of(entries, block), "rows")
-                matrix[block] = rows.block(np.arange(rows.shape[0]), columns)
-        return matrix
+        return new_rows.predict_rows(self, observations)
 
     def predict_table(self) -> np.ndarray:
         """Predict all cells of the table that was fitted."""
@@ -483,29 +344,18 @@ class Completion:
             same values.
         """
         self.check_entries("Save it with its entries, by save(path, with_data=True).")
-        check_integer("n", n, 1)
-        imputations = self._imputations(n, random_state)
-        n_rows, n_columns = self.observations.shape
-        self.check_table_memory(
-            n * n_rows * n_columns, "Use predict_missing(n_draws=...), in parts."
-        )
-        with one_blas_thread():
-            return [
-                fill_in(
-                    self.observations,
-                    np.array([imputations.row(number, i) for i in range(n_rows)]),
-                )
-                for number in range(n)
-            ]
-
-    def _imputations(self, n: int, random_state: int) -> Imputations:
-        self.check_draws("draws")
-        n = check_integer("the number of draws", n, 1, self.posterior.n_draws)
-        return self.posterior.imputations(n, check_integer("random_state", random_state, 0))
+        return missing_cells.sample_completions(self, n, random_state)
 
     # New rows and columns
 
-    def fold_in(self, table: Any, axis: Axis = "rows") -> Completion:
+    def fold_in(
+        self,
+        table: Any = None,
+        axis: Axis = "rows",
+        *,
+        row_features: Any = None,
+        column_features: Any = None,
+    ) -> Completion:
         """Complete new rows, or new columns, without a new fit.
 
         Each is completed under every stored draw of the fit, so that its intervals include the
@@ -513,11 +363,17 @@ class Completion:
 
         Parameters
         ----------
-        table : Observations, data frame, array or sparse matrix
+        table : Observations, data frame, array or sparse matrix, optional
             The new rows, with all or some of the known columns; or the new columns, with known rows. A
-            row without any entries is predicted from the prior.
+            row without any entries is predicted from the prior. Without a table, the new rows are those
+            of ``row_features``, and have no entries.
         axis : {"rows", "columns"}
             Whether rows or columns are new.
+        row_features, column_features : data frame, array or sparse matrix, optional
+            The features of the new rows (or columns), with the fields of the fit, for a model that was
+            fitted with such features. A data frame is matched by label, and its lines with other labels
+            are ignored; an array has a line for each new row. Rows without features are predicted as if
+            these could be any of those at the fit.
 
         Returns
         -------
@@ -535,79 +391,146 @@ class Completion:
         >>> low, high = zoe.predict_interval("Zoe", 5)
         >>> bool(low[0] < truth[7, 5] < high[0])
         True
+
+        Rows of which only features are known:
+
+        >>> import numpy as np, pandas as pd
+        >>> ages = np.linspace(20, 80, 60)
+        >>> data = fr.Observations.from_matrix(np.outer(ages, np.linspace(1, 2, 12)))
+        >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data, row_features=ages[:, np.newaxis])
+        >>> people = pd.DataFrame({"feature 0": [30.0, 70.0]}, index=["Ana", "Ben"])
+        >>> new = model.fold_in(row_features=people)
+        >>> bool(new.predict("Ana", 3)[0] < new.predict("Ben", 3)[0])
+        True
         """
         check_choice("axis", axis, ("rows", "columns"))
-        new = Observations.of(table)
-        self._check_weights(new)
-        known_axis: Axis = "columns" if axis == "rows" else "rows"
-        try:
-            positions = self._align(new, known_axis)
-        except UnknownNameError as error:
-            raise error.with_advice(
-                f"New {axis} can have values only in {known_axis} that the model was fitted on: leave "
-                "others out."
-            ) from error
-        source = self._source(axis)
-        by_new = new.by_row() if axis == "rows" else new.by_column()
-        with one_blas_thread():
-            posterior = self._fold_in(source, _reindex(by_new, positions), axis)
-        return replace(
-            self,
-            posterior=posterior,
-            observations=self._observations_of(new, positions, axis),
-            # The noise of rows and columns is that of the table that was fitted.
-            record=replace(self.record, traces=None, row_noise=None, column_noise=None),
-            feature_names=self.feature_names if axis == "rows" else None,
-            folded_in=tuple(sorted({*self.folded_in, axis})),
-            sources={**self.sources, axis: source},
-        )
+        return new_rows.fold_in(self, table, axis, row_features, column_features)
 
-    def _observations_of(
-        self, new: Observations, positions: np.ndarray, axis: Axis
-    ) -> Observations:
-        """The new rows (or columns) as a table with all known columns (or rows)."""
-        if axis == "rows":
-            labels = new.row_labels, self.observations.column_labels
-            cells = new.row_index, positions[new.column_index]
-        else:
-            labels = self.observations.row_labels, new.column_labels
-            cells = positions[new.row_index], new.column_index
-        triplets = Triplets(*cells, new.values, new.weights)
-        return Observations.from_positions(triplets, *labels, new.origin)
+    # New entries of known rows and columns
 
-    def _check_weights(self, new: Observations) -> None:
-        """Reject weights of new entries, unless the method uses them."""
-        if self.posterior.levels is not None or not self.posterior.has_draws:
-            refuse_weights(new, self.method)
+    def update(self, more_entries: Any, axis: Axis = "rows") -> Completion:
+        """Learn from new entries of known rows and columns, without a new fit.
 
-    def _fold_in(self, source: Posterior, entries: Entries, axis: Axis) -> Posterior:
-        with self.workers() as workers:
-            return source.fold_in(entries, axis, workers)
+        The rows that have new entries are drawn again under every stored draw of the fit, each given
+        all of its entries, old and new, as `fold_in` would draw them. So their predictions and intervals
+        know what the new entries say about these rows.
 
-    def _source(self, axis: Axis) -> Posterior:
-        """The posterior by which new rows (or columns) are completed: that of the fit.
+        All else does not change: other rows, the factors and the noise of the columns, and what the fit
+        has learnt about the table as a whole. So new entries teach nothing about their columns: a column
+        that had few entries stays as uncertain as it was. After many new entries, fit again.
 
-        Rows that were folded in did not change it, and may be too few to estimate a prior from.
+        Parameters
+        ----------
+        more_entries : Observations, data frame, array or sparse matrix
+            The new entries, with labels of known rows and columns; an array has all of them, and NaN in
+            all other cells. The value of a cell that was observed before replaces the old one.
+        axis : {"rows", "columns"}
+            Which side learns: the rows with new entries, or the columns.
+
+        Returns
+        -------
+        Completion
+            Of the same rows and columns, with all entries.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, truth = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+        >>> few = data[[k for k in range(len(data)) if data.row_index[k] != 7 or k % 5 == 0]]
+        >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(few)
+        >>> more = fr.Observations.from_triplets([7] * 20, range(20), truth[7, :20])
+        >>> updated = model.update(more)
+        >>> before, after = (m.predict(7, range(20, 40)) - truth[7, 20:] for m in (model, updated))
+        >>> bool((after**2).mean() < (before**2).mean())
+        True
         """
-        if axis not in self.folded_in:
-            return self.posterior
-        if len(self.folded_in) == 2 or axis not in self.sources:  # as after loading a file
-            raise NotSupportedError(
-                f"this model of new {' and '.join(self.folded_in)} cannot take further {axis}: it does "
-                f"not know the {axis} of the fit. Give them to the model that it came from."
-            )
-        return self.sources[axis]
+        check_choice("axis", axis, ("rows", "columns"))
+        return new_entries.update(self, more_entries, axis)
 
-    def _without_entries(self, new_row: bool, new_column: bool) -> Posterior:
-        """The posterior of a row, a column or both without entries."""
-        posterior = self.posterior
-        with one_blas_thread():
-            if new_row:
-                posterior = self._fold_in(self._source("rows"), _NO_ENTRIES, "rows")
-            if new_column:
-                source = self._source("columns") if "columns" in self.folded_in else posterior
-                posterior = self._fold_in(source, _NO_ENTRIES, "columns")
-        return posterior
+    # Features
+
+    def feature_effects(self, side: Axis = "rows", level: float = 0.9) -> Any:
+        """What the given features of rows (or columns) change in the predictions.
+
+        Parameters
+        ----------
+        side : {"rows", "columns"}
+            Of which the features are.
+        level : float
+            Of the intervals: above 0 and below 1.
+
+        Returns
+        -------
+        table
+            Of the type that was fitted, with a line for each term of the features, strongest first:
+            ``name``; ``effect``, the change of the prediction of an average cell for a row with one more
+            standard deviation of a number, or with that level of a category instead of an average row;
+            ``lower`` and ``upper``, the interval of the effect; ``strength``, the root mean square of
+            the change over the columns. A feature can raise the values of some columns and lower those
+            of others; then its effect is small and its strength large. All are posterior means, in the
+            units of the data, or in standard units if columns have their own.
+
+        Notes
+        -----
+        The other features are held constant, and so is the pattern of missing values if it is a feature.
+        An effect is what the feature predicts, not what it causes.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np, pandas as pd
+        >>> people = pd.DataFrame({"age": np.linspace(20, 80, 60), "size": np.tile([1.6, 1.9], 30)})
+        >>> data = np.outer(people["age"], np.linspace(1, 2, 12))
+        >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data, row_features=people)
+        >>> effects = model.feature_effects()
+        >>> effects["name"].tolist()
+        ['age', 'size']
+        >>> bool(effects["lower"][0] > 0)
+        True
+        """
+        check_choice("side", side, ("rows", "columns"))
+        _check_level(level)
+        self.check_draws("effects of features")
+        if not takes_features(side_of(self.posterior.blocks, side)):
+            raise NotSupportedError(
+                f"this model was fitted without features of {side}, so they have no effects",
+                advice=("Fit it with ", Setting(f"{SIDES[side]}_features", ...), "."),
+            )
+        if not has_terms(side_of(self.posterior.blocks, side)):
+            raise NotSupportedError(
+                f"the only features of {side} are times, which have no effects of single terms. "
+                "explained_variance shows their share."
+            )
+        assert isinstance(self.posterior, LowRankPosterior)  # no other has features
+        return to_frame(self.observations, feature_effects(self.posterior, side, level)._asdict())
+
+    def explained_variance(self, side: Axis = "rows") -> dict[str, float]:
+        """The shares of the differences between rows (or columns) that features explain.
+
+        Parameters
+        ----------
+        side : {"rows", "columns"}
+
+        Returns
+        -------
+        dict of name to share
+            Of the variance of the signal between rows, over all cells: for each table of features by its
+            name ("features" if it has none), "times" for dates, "missingness" for the pattern of missing
+            values, and "rest" for what no feature explains.
+            Posterior means; they sum to 1.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np
+        >>> ages = np.linspace(20, 80, 60)
+        >>> data = np.outer(ages, np.linspace(1, 2, 12))
+        >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data, row_features=ages[:, np.newaxis])
+        >>> model.explained_variance()["features"] > 0.9
+        True
+        """
+        check_choice("side", side, ("rows", "columns"))
+        self.check_draws("features")
+        assert isinstance(self.posterior, LowRankPosterior)  # others have no draws of the signal
+        return variance_shares(self.posterior).get(side, {"rest": 1.0})
 
     # Recommendations
 
@@ -620,13 +543,14 @@ class Completion:
         quantile: float = 0.1,
         leave_out: Any = "seen",
         random_state: Any = None,
+        row_features: Any = None,
     ) -> Any:
         """The n best columns for some rows, or for all rows, without observed cells.
 
         Parameters
         ----------
         rows : label, array of labels, or None
-            None means all.
+            None means all; with ``row_features``, all of their labels.
         n : int
             The number of columns for each row; fewer if a row does not have as many.
         by : {"mean", "cautious", "curious"}
@@ -640,6 +564,8 @@ class Completion:
             the same labels, or none.
         random_state : int, Generator or None
             For "curious".
+        row_features : data frame or array, optional
+            The features of rows that are not known, as in `predict`: they get what suits their features.
 
         Returns
         -------
@@ -658,51 +584,16 @@ class Completion:
         check_integer("n", n, 1)
         check_choice("by", by, ("mean", "cautious", "curious"))
         check_real("quantile", quantile, "above 0 and below 0.5", lambda v: 0 < v < 0.5)
-        data = self.observations
-        i = np.arange(data.shape[0]) if rows is None else data.row_positions(rows)
-        n = min(n, data.shape[1])
-        check_memory(
-            _BYTES_PER_RECOMMENDATION * i.size * n,
-            f"a result of {i.size * n:,} lines",
-            "Request fewer rows at a time, or a smaller n.",
-        )
-        left_out = self._left_out(leave_out, i)
-        rng = as_generator(random_state) if by == "curious" else None
-        top = self.best_columns(TopQuery(i, left_out, n, by, quantile, rng))
-        there = top.columns >= 0
-        labels = data.row_labels[np.repeat(i, there.sum(axis=1))]
-        return to_long(
-            data, labels, data.column_labels[top.columns[there]], {"value": top.scores[there]}
+        order = Order(n, by, quantile)
+        if row_features is None:
+            return recommendations.recommend(self, rows, order, leave_out, random_state)
+        return recommendations.recommend_new(
+            self, rows, order, leave_out, random_state, row_features
         )
 
     def best_columns(self, query: TopQuery) -> Top:
         """The best columns of some rows, by position."""
-        if query.by != "mean":
-            needs = (Setting("by", query.by), " needs them, ", Setting("by", "mean"), " does not.")
-            self.check_draws("draws to recommend by", needs)
-        with one_blas_thread(), self.workers() as workers:
-            return self.posterior.top(query, workers)
-
-    def _left_out(self, leave_out: Any, rows: np.ndarray) -> LeftOut:
-        if leave_out is None:
-            return nothing_left_out(rows.size)
-        data = self.observations
-        if isinstance(leave_out, str):
-            check_choice("leave_out", leave_out, ("seen",))
-            self.check_entries(
-                "Name the table whose cells to leave out, leave_out=table; or leave_out=None for none."
-            )
-            return seen(data.by_row(), rows)
-        table = Observations.of(leave_out)
-        triplets = Triplets(
-            self._align(table, "rows")[table.row_index],
-            self._align(table, "columns")[table.column_index],
-            table.values,
-        )
-        known = Observations.from_positions(
-            triplets, data.row_labels, data.column_labels, data.origin
-        )
-        return seen(known.by_row(), rows)
+        return recommendations.best_columns(self, query)
 
     # The run
 
@@ -763,106 +654,12 @@ class Completion:
             self.feature_names,
             self.folded_in,
         )
-        write_model(path, parts, with_data)
+        write_model(path, parts, with_data and len(self.observations) > 0)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Completion:
         """The same as `fillrank.load`."""
         return load(path)
-
-    # Checks, and labels to positions
-
-    def check_draws(self, purpose: str, advice: Text = ()) -> None:
-        """Raise NotSupportedError if there are no draws of the posterior."""
-        if self.posterior.has_draws:
-            return
-        reason = "has no posterior"
-        if self.posterior.levels is not None:
-            reason = "predicts by margins, which do not say how probable a level is"
-        raise NotSupportedError(
-            f"{self.method} {reason}, so it has no {purpose}. GASR and BPMF have them.",
-            advice=advice,
-        )
-
-    def check_entries(self, remedy: str) -> None:
-        """Raise an error if the entries that were fitted are not stored."""
-        if len(self.observations) == 0:
-            raise NotSupportedError(
-                "this model was saved, or came from a cluster, without the entries that it was fitted "
-                f"on, so it does not know which cells were observed. {remedy}"
-            )
-
-    def check_run(self, purpose: str) -> Traces:
-        """The traces of the run; an error if there is none."""
-        if self.folded_in:
-            raise NotSupportedError(
-                f"a model of new rows or columns has no {purpose}; use the one that it came from."
-            )
-        if self.record.traces is None:
-            raise NotSupportedError(
-                f"this fit of {self.method} has no chains, so it has no {purpose}. GASR, BPMF and "
-                'IPM3F(inference="gibbs") have them.'
-            )
-        return self.record.traces
-
-    def check_table_memory(self, n_cells: int, remedy: str) -> None:
-        """Report the memory of a large table; raise an error if it does not fit."""
-        is_level = self.posterior.levels is not None
-        check_table_memory(n_cells, remedy, is_level, self.settings.get("progress", True))
-
-    def workers(self) -> Workers:
-        """The threads to compute with."""
-        return Workers(available_threads(self.settings.get("n_threads")))
-
-    def _query(
-        self, query: _Query, i: np.ndarray, j: np.ndarray, *by_cell: np.ndarray
-    ) -> np.ndarray:
-        """Query cells by position, each from the posterior that has it; cells are the last axis.
-
-        The position -1 means a row, or a column, without entries. The query also gets the elements of
-        ``by_cell`` for its cells.
-        """
-        unknown = (i < 0) + 2 * (j < 0)
-        if not unknown.any():
-            return np.asarray(query(self.posterior, i, j, *by_cell))
-        parts = {}
-        for code in np.unique(unknown):
-            cells = np.flatnonzero(unknown == code)
-            posterior = self._without_entries(bool(code & 1), bool(code & 2))
-            known = i[cells].clip(0), j[cells].clip(0)
-            parts[code] = cells, query(posterior, *known, *(each[cells] for each in by_cell))
-        first = np.asarray(next(iter(parts.values()))[1])
-        result = np.empty((*first.shape[:-1], i.size), first.dtype)
-        for cells, part in parts.values():
-            result[..., cells] = part
-        return result
-
-    def _positions(
-        self, rows: Any, columns: Any, unknown: Unknown
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The positions of cells by labels: as many rows as columns, or one of either.
-
-        With ``unknown="prior"``, labels that are not known have the position -1.
-        """
-        check_choice("unknown", unknown, ("error", "prior"))
-        allow = unknown == "prior"
-        try:
-            with self.workers() as workers:
-                i, j = workers.both(
-                    lambda: self.observations.row_positions(rows, allow),
-                    lambda: self.observations.column_positions(columns, allow),
-                    np.size(rows),
-                )
-        except UnknownNameError:
-            self.check_known(rows, columns)
-            raise
-        if i.size != j.size and 1 not in (i.size, j.size):
-            raise InputError(
-                f"rows and columns must have the same length, or one of them length 1; "
-                f"got {i.size} rows and {j.size} columns."
-            )
-        i, j = np.broadcast_arrays(i, j)
-        return np.ascontiguousarray(i), np.ascontiguousarray(j)
 
     def check_known(self, rows: Any, columns: Any) -> None:
         """Raise UnknownNameError if a row or a column is not known; it lists all of them.
@@ -871,48 +668,7 @@ class Completion:
         ----------
         rows, columns : label or array of labels
         """
-        data, errors = self.observations, {}
-        for axis, find, labels in (
-            ("rows", data.row_positions, rows),
-            ("columns", data.column_positions, columns),
-        ):
-            try:
-                find(labels)
-            except UnknownNameError as error:
-                errors[axis] = error
-        if not errors:
-            return
-        unknown = UnknownNameError(" ".join(str(error) for error in errors.values()))
-        # Max-margin methods learn thresholds from columns, and cannot predict unknown ones.
-        if "columns" in errors and self.posterior.levels is not None:
-            raise unknown
-        raise unknown.with_advice(PREDICT_UNKNOWN)
-
-    def _align(self, new: Observations, axis: Axis) -> np.ndarray:
-        """The positions that the rows (or columns) of another table have in the one that was fitted.
-
-        By label, or by position if there are no labels; then their numbers must be equal. Labels are
-        matched by position only if the known labels are default numbers, of the same number and not
-        equal.
-        """
-        known, side = self.observations, 0 if axis == "rows" else 1
-        n = known.shape[side]
-        by_position = np.arange(n)
-        if new.origin.layout in _WITHOUT_LABELS:
-            if new.shape[side] != n:
-                raise InputError(
-                    f"an array without labels must have all {n} {axis}, in their order; got "
-                    f"{new.shape[side]}. Pad it with NaN, or give a table with labels."
-                )
-            return by_position
-        find = known.row_positions if axis == "rows" else known.column_positions
-        try:
-            return find((new.row_labels, new.column_labels)[side])
-        except UnknownNameError:
-            numbered = np.array_equal((known.row_labels, known.column_labels)[side], by_position)
-            if known.origin.layout in _WITHOUT_LABELS and numbered and new.shape[side] == n:
-                return by_position
-            raise
+        unknown_labels.check_known(self, rows, columns)
 
 
 def load(path: str | os.PathLike[str]) -> Completion:
@@ -945,19 +701,6 @@ def load(path: str | os.PathLike[str]) -> Completion:
     True
     """
     return Completion(*read_model(path))
-
-
-def _reindex(entries: Entries, positions: np.ndarray) -> Entries:
-    """Entries at the positions that their columns have at fit."""
-    return entries._replace(indices=positions[entries.indices])
-
-
-def _rows_of(entries: Entries, block: slice) -> Entries:
-    """The entries of some of the rows."""
-    pointers = entries.pointers[block.start : block.stop + 1]
-    part = slice(pointers[0], pointers[-1])
-    weights = entries.weights[part]  # empty if there are none
-    return Entries(pointers - pointers[0], entries.indices[part], entries.values[part], weights)
 
 
 def _check_level(level: Any) -> None:

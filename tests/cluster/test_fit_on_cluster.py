@@ -1,23 +1,27 @@
 """Fits on a cluster have the bits of fits on one machine."""
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import fillrank as fr
-from fillrank.errors import NotSupportedError
+from fillrank.errors import InputError, NotSupportedError
+from fillrank.features.blocks import Block, Blocks, TableCode
+from fillrank.features.given import GivenFeatures
 
 pytest.importorskip("distributed")
 
+from fillrank.cluster.memory import MASK_COLUMNS
 from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.partitions import Partition, SidePartitions
-from fillrank.cluster.remote_side import RemoteSide
+from fillrank.cluster.remote_side import HalfSweep, RemoteSide
 from fillrank.draws import streams
 from fillrank.draws.streams import Address
 from fillrank.kernels.gaussian_rows import Prior, RowNoise
+from fillrank.kernels.mask import mask_product
 from fillrank.kernels.products import Fitted, effect_sums, residual_products
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import draw_rows
@@ -25,9 +29,9 @@ from fillrank.table.entries import Entries
 from helpers.clusters import assert_same, small_table
 from helpers.standard_units import standardised
 
-# A random start needs no tasks; the spectral one waits for tasks 40 times.
+# A random start needs no tasks; the spectral one waits for tasks 40 times, the missing values 22 times.
 SPECTRAL = {"n_sweeps": 8, "burn_in": 4, "n_chains": 1, "random_state": 3, "progress": False}
-SHORT = SPECTRAL | {"start": "random"}
+SHORT = SPECTRAL | {"start": "random", "missingness": False}
 ONE_THREAD = Workers(1)
 
 
@@ -71,9 +75,10 @@ def test_a_remote_side_has_the_bits_of_local_entries(bounds, dtype, client):
     rng = np.random.default_rng(0)
     own, other = (rng.standard_normal((size, 5)).astype(dtype) for size in (m, n))
 
-    prior = Prior(np.arange(4), np.zeros(4), np.ones(4), -0.3)
+    equal = Prior(np.arange(4), np.zeros(4), np.ones(4), -0.3)
+    shifted = equal._replace(shifts=rng.standard_normal((m, 5)).astype(dtype))
     address = Address(np.uint64(8), 5, 0)
-    for noise in row_noises(m, n, rng):
+    for prior, noise in product((equal, shifted), row_noises(m, n, rng)):
         here, there = own.copy(), own.copy()
         sums = draw_rows(rows, here, other, prior, noise, address, ONE_THREAD)
         sums_there = draw_rows(side, there, other, prior, noise, address, ONE_THREAD)
@@ -88,6 +93,12 @@ def test_a_remote_side_has_the_bits_of_local_entries(bounds, dtype, client):
     np.testing.assert_array_equal(sums_there, sums)
     np.testing.assert_array_equal(squares_there, squares)
 
+    # The pattern of missing values is in float32 always; more columns than a worker gets at a time.
+    for width in (1, 2 * MASK_COLUMNS + 5, 0):
+        block = rng.standard_normal((n, width), dtype=np.float32)
+        expected = mask_product(rows.pointers, rows.indices, block, ONE_THREAD)
+        np.testing.assert_array_equal(side.mask_product(block), expected)
+
     fitted = Fitted(own, other, rng.standard_normal((2, 5)).astype(dtype))
     for width in (4, 0):
         block = rng.standard_normal((n, width)).astype(dtype)
@@ -98,6 +109,30 @@ def test_a_remote_side_has_the_bits_of_local_entries(bounds, dtype, client):
         np.testing.assert_array_equal(there, here)
         np.testing.assert_array_equal(back_there, back)
         np.testing.assert_array_equal(squares_there, squares)
+
+
+def test_partitions_get_the_shifts_and_variances_of_their_own_rows(client, monkeypatch):
+    rows, bounds = standardised(small_table()).rows, [0, 7, 60, 90]
+    side = remote_side(rows, bounds, client)
+    submitted, submit = [], RemoteSide._submit
+
+    def record(self, task, *arguments):
+        submitted.append(arguments)
+        return submit(self, task, *arguments)
+
+    monkeypatch.setattr(RemoteSide, "_submit", record)
+    rng = np.random.default_rng(0)
+    own, other, shifts = (rng.standard_normal((size, 5), np.float32) for size in (90, 60, 90))
+    prior = Prior(np.arange(4), np.zeros(4), np.ones(4), 0.0, shifts)
+    noise = RowNoise(rng.uniform(0.1, 2.0, 90), np.zeros(0), math.inf, streams.ROW_ENTRIES)
+    draw_rows(side, own, other, prior, noise, Address(np.uint64(8), 5, 0), ONE_THREAD)
+
+    (shared,), *tasks = submitted
+    assert isinstance(shared, HalfSweep)
+    assert shared.prior.shifts.size == shared.noise.variances.size == 0
+    for (start, stop), (_, _, *by_row, _) in zip(pairwise(bounds), tasks, strict=True):
+        for part, all_rows in zip(by_row, (shifts, noise.variances), strict=True):
+            np.testing.assert_array_equal(part, all_rows[start:stop])
 
 
 def test_the_digest_of_entries_does_not_depend_on_partitions(client):
@@ -115,11 +150,76 @@ def test_the_digest_of_entries_does_not_depend_on_partitions(client):
 def test_a_fit_has_the_bits_of_one_machine(n_workers, crew):
     client = crew.with_workers(n_workers)
     table = small_table()
-    bare = {"effects": None, "centres": False, "dtype": "float64", "max_rank": 4, "noise": "one"}
+    plain = {"effects": None, "centres": False, "missingness": False, "noise": "one"}
+    bare = plain | {"dtype": "float64", "max_rank": 4}
     for changes in ({}, bare, {"robust": True}):
         model = fr.GASR(**SPECTRAL | changes)
         assert_same(clone(model).fit(table), model.fit(table, client=client))
         assert model.noise_ == changes.get("noise", "both")
+        assert ("row_missingness_share" in model.history_) == model.missingness
+
+
+def random_features(observations, row_features, column_features):
+    """Features as given ones are coded: two blocks for the rows, and one for the columns, or none."""
+
+    def block(name, n_rows, width, seed):
+        raw = np.random.default_rng(seed).standard_normal((n_rows, width))
+        P, s, Q = np.linalg.svd(raw - raw.mean(axis=0), full_matrices=False)
+        terms = tuple(f"{name}{j}" for j in range(width))
+        return Block(name, P * s / 9, TableCode((), raw.mean(axis=0), Q.T), terms)
+
+    (m, n), rows, columns = observations.shape, (), ()
+    if row_features is not None:
+        rows = block("age", m, 2, row_features), block("place", m, 4, row_features + 1)
+    if column_features is not None:
+        columns = (block("size", n, 3, column_features),)
+    return GivenFeatures(Blocks(rows, columns), ("These features are random.",))
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """Settings of fits with features; a seed stands for a table of them."""
+    monkeypatch.setattr("fillrank.estimators.sampled.given_features", random_features)
+    return {"row_features": 1, "column_features": 5}
+
+
+def test_given_features_have_the_bits_of_one_machine(client, given):
+    table = small_table()
+    plain = fr.GASR(**SHORT).fit(table)
+    cases = (
+        ({}, given),
+        ({"missingness": True, "n_chains": 2}, given),
+        ({"dtype": "float64"}, {"row_features": 1}),
+        ({"robust": True}, {"column_features": 5}),
+    )
+    for changes, features in cases:
+        model = fr.GASR(**SHORT | changes)
+        here = clone(model).fit(table, **features)
+        assert_same(here, model.fit(table, client=client, **features))
+        assert model.notes_[-1] == here.notes_[-1] == "These features are random."
+        assert ("row_age_share" in model.history_) == ("row_features" in features)
+        assert not np.array_equal(model.predict(5, 7), plain.predict(5, 7))
+
+
+def test_features_of_a_table_that_workers_read(client, given, tmp_path):
+    long, partitioned = long_tables(small_table())
+    settings = SHORT | {"missingness": True, "checkpoint": tmp_path}
+    fr.GASR(**settings).fit(partitioned, client=client, **given)
+    longer = settings | {"n_sweeps": 11}
+    for other in ({}, given | {"row_features": 2}):
+        with pytest.raises(InputError, match="features"):
+            fr.GASR(**longer).fit(partitioned, client=client, **other)
+    model = fr.GASR(**longer).fit(partitioned, client=client, **given)
+    assert_same(fr.GASR(**longer | {"checkpoint": None}).fit(long, **given), model)
+
+
+def test_a_run_with_features_continues_on_one_machine(client, given, tmp_path):
+    table = small_table()
+    settings = SHORT | {"checkpoint": tmp_path}
+    model = fr.GASR(**settings).fit(table, client=client, **given)
+    longer = fr.GASR(**SHORT | {"n_sweeps": 11}).fit(table, **given)
+    assert_same(longer, model.run_longer(3))
+    assert_same(longer, fr.GASR(**settings | {"n_sweeps": 11}).fit(table, **given))
 
 
 @pytest.mark.parametrize("shape", [(3, 40), (40, 2)])

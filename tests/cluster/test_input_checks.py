@@ -43,7 +43,7 @@ def test_unsupported_starts_and_samplers(settings, monkeypatch):
 
 def test_too_little_memory():
     table = (10**9, (10**7, 10**5), 32, FLOAT32)
-    with pytest.raises(InputError, match=r"each of the 2 workers .*11.9 GB.*more workers"):
+    with pytest.raises(InputError, match=r"each of the 2 workers .*12.5 GB.*more workers"):
         check_worker_memory([64 * 10**9, 8 * 10**9], *table)
     check_worker_memory([64 * 10**9, 64 * 10**9], *table)
     check_worker_memory([0, 0], *table)  # unknown limits

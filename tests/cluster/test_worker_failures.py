@@ -34,8 +34,8 @@ def short_timeout(monkeypatch):
 def fit_with_kills(monkeypatch, crew, n_kills, settings, seed):
     """Kill workers during a fit, check that its bits are those of one machine; the number of kills."""
     rng = np.random.default_rng(seed)
-    # The start waits for tasks more than 20 times, and so do the sweeps.
-    moments = set((1 + rng.choice(40, size=n_kills, replace=False)).tolist())
+    # The missing values wait for tasks 22 times, the start 40 times, and the sweeps 16 times.
+    moments = set((1 + rng.choice(78, size=n_kills, replace=False)).tolist())
     killed = []
 
     def kill():

@@ -170,7 +170,7 @@ def test_seeds(model, X):
 
 @pytest.mark.parametrize("cells_at_once", [1, 20, 10**6])
 def test_a_stream_has_the_same_values(model, X, cells_at_once, monkeypatch):
-    monkeypatch.setattr("fillrank.completion._CELLS_AT_ONCE", cells_at_once)
+    monkeypatch.setattr("fillrank.completions.missing_cells._CELLS_AT_ONCE", cells_at_once)
     blocks = list(model.predict_missing(level=0.5, n_draws=3, random_state=7))
     stream = pd.concat(blocks, ignore_index=True)
     draws = ["draw_1", "draw_2", "draw_3"]

@@ -11,7 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 import fillrank as fr
-import fillrank.completion as module
+import fillrank.completions.alignment as alignment
+import fillrank.completions.new_rows as module
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.posterior import low_rank
 from helpers.fitted_models import DRAWN, METHODS, ORDINAL, cells_of, fitted, new_rows
@@ -170,7 +171,7 @@ def test_further_rows_equal_those_folded_into_the_fit(name):
 
 @pytest.mark.parametrize("name", ["GASR", "BPMF", "SoftImpute", "IPM3F gibbs"])
 def test_a_prior_from_folded_in_rows_is_detected(name, monkeypatch):
-    monkeypatch.setattr(fr.Completion, "_source", lambda model, axis: model.posterior)
+    monkeypatch.setattr(module, "source_of", lambda model, axis: model.posterior)
     with pytest.raises(AssertionError):
         check_further_rows(name)
 
@@ -270,7 +271,7 @@ def test_arrays_are_matched_by_position(named, strangers, form):
 
 
 def test_matching_by_position_instead_of_label_is_detected(monkeypatch):
-    monkeypatch.setattr(module, "_WITHOUT_LABELS", (*module._WITHOUT_LABELS, "wide"))
+    monkeypatch.setattr(alignment, "WITHOUT_LABELS", (*alignment.WITHOUT_LABELS, "wide"))
     with pytest.raises(AssertionError):
         test_integer_labels_are_not_positions()
 
@@ -382,7 +383,9 @@ def test_new_columns_of_new_rows(named):
 
 def test_shared_random_numbers_are_detected(named, monkeypatch):
     right = low_rank.fold_in_rows
-    monkeypatch.setattr(low_rank, "fold_in_rows", lambda *given, seed=0: right(*given, seed=0))
+    monkeypatch.setattr(
+        low_rank, "fold_in_rows", lambda *given: right(*given[:4], 0, given[5])
+    )  # the seed 0 for both sides
     assert shared_chance(named) > 0.4
 
 
@@ -515,9 +518,9 @@ def test_intervals_without_posterior_variance_are_detected(splits, axis, monkeyp
     """As if a row were known once the draws of the columns are."""
     right = low_rank.fold_in_rows
 
-    def wrong(draws, mean, entries, workers, seed=0):
-        expected = [right([draw], mean, entries, workers, seed)[1] for draw in draws]
-        return expected, right(draws, mean, entries, workers, seed)[1]
+    def wrong(draws, *given):
+        expected = [right([draw], *given)[1] for draw in draws]
+        return expected, right(draws, *given)[1]
 
     monkeypatch.setattr(low_rank, "fold_in_rows", wrong)
     assert coverage(splits, axis) < 0.9 - 2 * TOLERANCE[axis]

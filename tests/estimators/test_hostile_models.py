@@ -18,17 +18,19 @@ import fillrank as fr
 from fillrank.errors import FillrankError, ReadError
 from fillrank.posterior import model_file, validation
 from fillrank.storage.array_file import read, write
-from helpers.fitted_models import cells_of, fit, new_rows
+from helpers.fitted_models import METHODS, cells_of, fit, new_rows
 from helpers.forged_files import forged
+from helpers.given_features import fit_given, given_for
 from helpers.processes import SLOW_LIMIT
 from reference.planted import plant
 
-CASES = ("GASR", "SoftImpute", "M3F", "IPM3F", "IPM3F gibbs")
+CASES = ("GASR", "GASR given", "SoftImpute", "M3F", "IPM3F", "IPM3F gibbs")
 
 # Changes after which the file is still valid.
 _FOR_THE_NEXT_FIT = (
     "max_rank|max_iterations|tolerance|penalty|levels|progress|random_state|n_sweeps|burn_in|"
-    "n_chains|effects|centres|start|dtype|value_range|sampler|units|noise|robust|keep_empty"
+    "n_chains|effects|centres|start|dtype|value_range|sampler|units|noise|robust|keep_empty|"
+    "missingness"
 )
 _PLAUSIBLE = r"(all|one) (-1|0|1|huge|1e38)|backwards"
 HARMLESS = re.compile(
@@ -69,7 +71,12 @@ def frame_of(name, n_rows=20, seed=0):
 
 
 def content_of(name, folder):
-    model = fit(name, frame_of(name), **({"n_sweeps": 8} if name == "GASR" else {}))
+    table = frame_of(name)
+    if name == "GASR given":
+        model = METHODS["GASR"]().set_params(n_sweeps=8)
+        fit_given(model, table, given_for(table.shape))
+    else:
+        model = fit(name, table, **({"n_sweeps": 8} if name == "GASR" else {}))
     model.save(folder / "model.fillrank", with_data=True)
     return read(folder / "model.fillrank", "model")
 

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import fillrank as fr
+from fillrank.errors import ReadError
+from fillrank.features.blocks import NO_BLOCKS
+from fillrank.storage import array_file
 from helpers import make_models as make
 
 EXPECTED = json.loads((make.FOLDER / "expected.json").read_text())
@@ -38,6 +41,28 @@ def test_files_of_earlier_versions_are_read(path):
     assert len(model.recommend(n=1, leave_out=None)) == 12
     if hasattr(model, "traces_"):
         assert model.traces_.n_entries == len(model.observations_)
+
+
+@pytest.mark.parametrize("name", ["gasr", "bpmf"])
+def test_features_are_those_of_the_layout(name):
+    for layout in (1, 2):
+        model = fr.load(make.FOLDER / f"layout{layout}-{name}.fillrank")
+        assert model.posterior_.blocks == NO_BLOCKS
+        assert "missingness" not in model.settings
+    model = fr.load(make.FOLDER / f"layout3-{name}.fillrank")
+    rows, columns = ([block.name for block in side] for side in model.posterior_.blocks)
+    assert (rows, columns) == (["features", "missingness"], ["missingness"])
+    assert model.settings["missingness"]
+    n_features = sum(block.values.shape[1] for block in model.posterior_.blocks.rows)
+    assert all(len(draw.row_weights) == n_features for draw in model.posterior_.draws)
+
+
+def test_a_file_of_a_layout_is_loaded_with_the_parts_of_that_layout(tmp_path, monkeypatch):
+    content = array_file.read(make.FOLDER / "layout3-gasr.fillrank", "model")
+    monkeypatch.setattr(array_file, "VERSION", 2)
+    array_file.write(tmp_path / "model", content)
+    with pytest.raises(ReadError, match="must be a _LowRank2 with draws, units, mean"):
+        fr.load(tmp_path / "model")
 
 
 def test_a_changed_model_is_detected():

@@ -104,7 +104,7 @@ def test_predict_of_a_table_is_its_signal():
 
 @pytest.mark.parametrize("cells_at_once", [1, 12, 40, 10**6])
 def test_missing_cells_come_once_each_whatever_the_blocks(monkeypatch, cells_at_once):
-    monkeypatch.setattr("fillrank.completion._CELLS_AT_ONCE", cells_at_once)
+    monkeypatch.setattr("fillrank.completions.missing_cells._CELLS_AT_ONCE", cells_at_once)
     X = table(15, 6)
     X[4] = 1.0  # a row that misses nothing
     model = quick().fit(X)

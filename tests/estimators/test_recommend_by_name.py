@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
-import fillrank.completion as module
+import fillrank.completions.recommendations as module
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.posterior import low_rank
 from fillrank.posterior.recommend import LeftOut, Top, seen

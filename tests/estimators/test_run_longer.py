@@ -51,7 +51,9 @@ def assert_same(one, other):
         (*other.posterior_.draws, other.posterior_.mean),
         strict=True,
     ):
-        parts = (*draw[:2], *draw.noise), (*twin[:2], *twin.noise)
+        parts = (
+            (*each[:2], *each.noise, each.row_weights, each.column_weights) for each in (draw, twin)
+        )
         for part, same in zip(*parts, strict=True):
             np.testing.assert_array_equal(part, same)
     for part, same in zip(one.traces_[1:], other.traces_[1:], strict=True):

@@ -43,8 +43,8 @@ def _coverage(*arguments):
 @pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 @pytest.mark.parametrize(("n_entries", "additive"), CASES)
 def test_coverage_of_intervals(n_entries, additive):
-    """At least 85%, less 3 standard errors of 40 tables: about one false alarm in 1,000."""
-    share, error = _coverage(n_entries, 40, additive)
+    """At least 85%, less 3 standard errors of 60 tables: about one false alarm in 1,000."""
+    share, error = _coverage(n_entries, 60, additive)
     assert share > 0.85 - 3 * error
     assert error < 0.04
 

@@ -169,7 +169,7 @@ def test_bad_settings(method, name, value):
 
 
 def test_settings_that_exclude_each_other():
-    with pytest.raises(InputError, match="one unit and one noise level"):
+    with pytest.raises(InputError, match="one unit, one noise level and no features"):
         fr.GASR.as_published(noise="both", progress=False).fit(alike())
     with pytest.raises(InputError, match="noise_precision is that of all entries"):
         fr.BPMF(noise_precision=2.0, noise="rows", progress=False).fit(alike())

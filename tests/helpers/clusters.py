@@ -56,8 +56,15 @@ def assert_same(one, other):
     for draw, again in zip(draws, others, strict=True):
         np.testing.assert_array_equal(draw.left, again.left)
         np.testing.assert_array_equal(draw.right, again.right)
+        np.testing.assert_array_equal(draw.row_weights, again.row_weights)
+        np.testing.assert_array_equal(draw.column_weights, again.column_weights)
         for part, same in zip(draw.noise, again.noise, strict=True):
             np.testing.assert_array_equal(part, same)
+    sides = zip(one.posterior_.blocks, other.posterior_.blocks, strict=True)
+    for block, again in (pair for side in sides for pair in zip(*side, strict=True)):
+        assert block.name == again.name
+        np.testing.assert_array_equal(block.values, again.values)
+        np.testing.assert_array_equal(block.code.directions, again.code.directions)
     assert one.rank_probabilities_ == other.rank_probabilities_
 
 

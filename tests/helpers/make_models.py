@@ -1,7 +1,7 @@
 """Creates the model files that every later version must read, and what they must predict.
 
-Run once for each layout of files, by ``python tests/helpers/make_models.py``; existing files
-are not changed. A released layout is never written again.
+Run once for each layout of files, by ``PYTHONPATH=tests python tests/helpers/make_models.py``;
+existing files are not changed. A released layout is never written again.
 """
 
 import json
@@ -10,11 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import fillrank as fr
+from helpers.small_patterns import use_small_patterns
 
 FOLDER = Path(__file__).parents[1] / "estimators" / "models"
-LAYOUT = 2
+LAYOUT = 3
 COMMON = {"n_threads": 1, "random_state": 0, "progress": False}
 SAMPLED = {"max_rank": 2, "n_sweeps": 30, "n_chains": 1} | COMMON
 MARGIN = {"penalty": 1.0, "max_rank": 2, "max_iterations": 10} | COMMON
@@ -38,6 +40,13 @@ def ratings():
     return pd.DataFrame(cells, who, [f"c{j}" for j in range(8)])
 
 
+def people():
+    """Features of the rows."""
+    table = ratings()
+    ages, sexes = 20.0 + 3 * np.arange(len(table)), ["F", "M", "M"] * 4
+    return pd.DataFrame({"age": ages, "sex": sexes}, table.index)
+
+
 def answers(model):
     """What a model says of some cells, as JSON."""
     said = {"rank": model.rank_, "predict": model.predict(*CELLS).tolist()}
@@ -55,7 +64,10 @@ def main():
         path = FOLDER / f"layout{LAYOUT}-{name}.fillrank"
         if path.exists():
             continue
-        model.fit(ratings()).save(path, with_data=True)
+        given = {"row_features": people()} if name in ("gasr", "bpmf") else {}
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            use_small_patterns(monkeypatch)
+            model.fit(ratings(), **given).save(path, with_data=True)
         expected[path.name] = answers(model)
     expected_path.write_text(json.dumps(expected, indent=1) + "\n")
 

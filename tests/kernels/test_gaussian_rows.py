@@ -205,7 +205,7 @@ BUGS = {
     "weights without root": ("_weigh", "math.sqrt(weights[t])", "weights[t]"),
     "first factor alone weighted": ("_weigh", "range(0, tile.size - stride + 1, stride)", "range(1)"),
     "the noise of the first row": (
-        "gaussian_rows", "prior, p, noise.variances[i])", "prior, p, noise.variances[0])"
+        "gaussian_rows", "prior, i, p, noise.variances[i])", "prior, i, p, noise.variances[0])"
     ),
     "Student-t weights drawn as normals are": (
         "gaussian_rows", "address.sweep, noise.purpose)", "address.sweep, address.purpose)"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fillrank.kernels.factors import gram, multiplied, scaled, sums_about
+from fillrank.kernels.factors import cross_products, gram, multiplied, scaled, sums_about
 from fillrank.runtime.threads import Workers
 
 # Less than a part, several and a rest, more than the number of sums, and a matrix of one column.
@@ -25,6 +25,19 @@ def test_gram(shape, dtype):
     about = factors.astype(np.float64) - centre
     expected = about.T @ (weights[:, None] * about)
     np.testing.assert_allclose(gram(factors, centre, weights, Workers(1)), expected, rtol=1e-11)
+
+
+@SHAPED
+@TYPED
+def test_cross_products(shape, dtype):
+    """Sums over rows of products in the precision of the factors, which are added in float64."""
+    rng, factors = _block(shape, dtype)
+    features = rng.standard_normal((shape[0], 5)).astype(dtype)
+    got = cross_products(features, factors, Workers(1))
+    assert got.dtype == np.float64
+    expected = features.astype(np.float64).T @ factors.astype(np.float64)
+    size = np.abs(features).astype(np.float64).T @ np.abs(factors)
+    assert (np.abs(got - expected) < 20 * np.finfo(dtype).eps * size).all()
 
 
 @SHAPED
@@ -61,6 +74,7 @@ def test_same_bits_on_any_number_of_threads(shape):
         with Workers(n_threads) as workers:
             outcome = [gram(factors, centre, np.ones(len(factors)), workers)]
             outcome += [multiplied(factors, matrix, workers), scaled(factors, centre, workers)]
+            outcome += [cross_products(factors, factors[:, ::2].copy(), workers)]
             outcomes.append([*outcome, *sums_about(factors, centre, workers)])
     for other in outcomes[1:]:
         for a, b in zip(outcomes[0], other, strict=True):

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from fillrank.posterior.diagnostics import LARGEST_ERROR, SMALLEST_ESS, Judged, diagnose
+from fillrank.posterior.diagnostics import (
+    LARGEST_ERROR,
+    SMALLEST_ESS,
+    Judged,
+    diagnose,
+    diagnose_run,
+)
+from fillrank.run.recorder import Traces
 
 
 def traces(n_chains=2, n_draws=400, n_probes=60, seed=0):
@@ -152,6 +159,27 @@ def test_chains_at_different_constants_have_not_converged():
     variance, spectra, probes = traces(2)
     probes[0], probes[1] = 1.0, 2.0
     assert not diagnose(variance, spectra, probes, 0).converged
+
+
+def test_of_what_is_traced_only_the_quality_of_the_fit_is_judged():
+    """The shares of features that say nothing are close to 0, on any scale."""
+    history, spectra, probes = traces()
+    shares = 10.0 ** -np.arange(1.0, 3.0)[:, np.newaxis] * np.ones(probes.shape[:2])
+    some_cells = np.zeros(probes.shape[2], dtype=int)
+    run = Traces(
+        history | {"row_missingness_share": shares},
+        spectra,
+        probes,
+        some_cells,
+        some_cells,
+        0,
+        1,
+        50,
+    )
+    verdict = diagnose_run(run, n_factors=2)
+    assert verdict.converged
+    assert "row_missingness_share" not in verdict.quantities
+    assert not diagnose({"share": shares}, spectra, probes, 0).converged
 
 
 def test_the_table_that_is_printed():

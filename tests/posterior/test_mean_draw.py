@@ -62,4 +62,18 @@ def test_without_noise_it_is_as_exact_as_the_numbers():
 
 def test_a_single_draw_is_its_own_mean():
     (draw,) = some_draws(10, 9, n_draws=1)
-    assert mean_draw([draw]) is draw
+    mean = mean_draw([draw])
+    assert mean.left is draw.left
+    assert mean.right is draw.right
+    assert mean.noise is draw.noise
+
+
+def test_a_mean_has_no_weights_of_features():
+    """The factors of an average are not in the coordinates of the weights."""
+    draws = [
+        draw._replace(row_weights=np.ones((2, 3)), column_weights=np.ones((4, 3)))
+        for draw in some_draws(10, 9)
+    ]
+    for some in (draws, draws[:1]):
+        mean = mean_draw(some)
+        assert mean.row_weights.shape == mean.column_weights.shape == (0, 0)

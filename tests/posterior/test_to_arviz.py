@@ -18,6 +18,7 @@ from reference.planted import plant
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 
+SHARES = {"row_missingness_share", "column_missingness_share"}
 SHORT = {"progress": False, "n_threads": 1, "random_state": 0}
 
 
@@ -41,7 +42,7 @@ def test_groups_dimensions_and_attributes(model):
     assert set(tree.children) == {"posterior", "spectrum"}  # BPMF draws all that it traces
     posterior, spectrum = tree["posterior"], tree["spectrum"]
     degrees = {"row_degrees", "column_degrees"}
-    expected = {"residual_variance", "noise_variance", "prediction"} | degrees
+    expected = {"residual_variance", "noise_variance", "prediction"} | degrees | SHARES
     assert set(posterior.data_vars) == expected
     assert posterior["noise_variance"].dims == ("chain", "draw")
     assert posterior["prediction"].dims == ("chain", "draw", "cell")
@@ -178,7 +179,7 @@ def test_what_is_given_is_constant():
     model = fitted(noise_precision=0.2)
     tree = model.to_arviz()
     assert set(tree.children) == {"posterior", "spectrum", "constant_data"}
-    assert set(tree["posterior"].data_vars) == {"residual_variance", "prediction"}
+    assert set(tree["posterior"].data_vars) == {"residual_variance", "prediction"} | SHARES
     constant = tree["constant_data"]
     assert set(constant.data_vars) == {"noise_variance"}
     assert constant.attrs["method"] == "BPMF"
@@ -190,7 +191,7 @@ def test_gasr_draws_all_that_it_traces():
     model = fr.GASR(n_sweeps=40, burn_in=20, n_chains=2, noise="one", **SHORT).fit(named_table())
     tree = model.to_arviz()
     assert set(tree.children) == {"posterior", "spectrum"}
-    expected = {"residual_variance", "noise_variance", "a", "b", "prediction"}
+    expected = {"residual_variance", "noise_variance", "a", "b", "prediction"} | SHARES
     assert set(tree["posterior"].data_vars) == expected
 
 

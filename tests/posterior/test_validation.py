@@ -1,9 +1,12 @@
 """Validation of what was read from a file: one wrong number or shape at a time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fillrank.errors import ReadError
+from fillrank.features.blocks import Block, Blocks, Field, PatternCode, TableCode
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior import validation
 from fillrank.posterior.levels import FitRowsByMargin, LevelPosterior
@@ -25,6 +28,22 @@ SHAPE = 4, 3
 NAN, INF = np.nan, np.inf
 
 
+PATTERN = Block(
+    "missingness",
+    np.ones((4, 2), np.float32),
+    PatternCode(np.ones(3), np.ones((3, 2), np.float32)),
+    (),
+)
+AGE = Field("age", "number", 40.0, 10.0, (), True)
+COLOUR = Field("colour", "category", 0.0, 1.0, ("green", "red"), False)
+TABLE = Block(
+    "features",
+    np.ones((4, 1), np.float32),
+    TableCode((AGE, COLOUR), np.ones(4), np.ones((4, 1), np.float32)),
+    ("age", "age is missing", "colour = green", "colour = red"),
+)
+
+
 def draw(m=4, n=3, k=2, dtype=np.float32, noise_variance=0.1, **noise):
     noise = Noise.equal(noise_variance, SHAPE)._replace(**noise)
     return Draw(np.ones((m, k), dtype), np.ones((n, k), dtype), noise)
@@ -39,6 +58,23 @@ def posterior(draws=None, units=None, mean=None):
         [draw(), draw()] if draws is None else draws,
         units or units_of(3.0, 1.0, (1.0, 5.0)),
         mean or draw(k=4),
+    )
+
+
+def with_features(rows=(PATTERN, TABLE), columns=(), weights=None, **changes):
+    """The posterior with features of rows, 3 in all, or others."""
+    given = np.ones((3, 2), np.float32) if weights is None else weights
+    draws = [draw()._replace(row_weights=given, **changes)] * 2
+    return replace(posterior(draws), blocks=Blocks(rows, columns))
+
+
+def in_code(block, **changes):
+    """The posterior with features, and other things in the code of one block."""
+    return with_features(
+        tuple(
+            each._replace(code=each.code._replace(**changes)) if each is block else each
+            for each in (PATTERN, TABLE)
+        )
     )
 
 
@@ -79,6 +115,8 @@ def test_valid_values_pass():
     check_posterior(posterior(), SHAPE)
     check_posterior(posterior([draw(dtype=np.float64)], units_of(0.0, 1.0, None), draw(k=1)), SHAPE)
     check_posterior(posterior([draw(noise_variance=0.0)]), SHAPE)
+    check_posterior(with_features(), SHAPE)
+    check_posterior(with_features((TABLE,), weights=np.ones((1, 2), np.float32)), SHAPE)
     check_ordinal(ordinal(), SHAPE)
     check_traces(traces(), SHAPE)
 
@@ -127,6 +165,75 @@ POSTERIORS = {
 
 @pytest.mark.parametrize("wrong", POSTERIORS.values(), ids=POSTERIORS)
 def test_invalid_posteriors(wrong):
+    with pytest.raises(ReadError, match=r"parts are inconsistent: .*\. Restore it from a copy"):
+        check_posterior(wrong, SHAPE)
+
+
+def with_fields(*fields):
+    return in_code(TABLE, fields=fields)
+
+
+FLOATS = np.ones((3, 2), np.float32)
+FEATURES = {
+    "weights without features": with_features(()),
+    "no weights": with_features(weights=np.zeros((0, 0), np.float32)),
+    "weights of too few features": with_features(weights=FLOATS[:2]),
+    "weights of too few factors": with_features(weights=FLOATS[:, :1]),
+    "flat weights": with_features(weights=FLOATS.ravel()),
+    "weights of another type": with_features(weights=FLOATS.astype(float)),
+    "NaN weights": with_features(weights=with_value(FLOATS, NAN)),
+    "weights that are too large": with_features(weights=with_value(FLOATS, 1e30)),
+    "weights in one draw": replace(
+        with_features(), draws=[with_features().draws[0], draw()]
+    ),
+    "weights of the other side": with_features(column_weights=np.ones((1, 2), np.float32)),
+    "features of the other side": with_features((), (PATTERN, TABLE)),
+    "a block twice": with_features((PATTERN, PATTERN), weights=np.ones((4, 2), np.float32)),
+    "no name": with_features((PATTERN, TABLE._replace(name=""))),
+    "a table with the name of the pattern": with_features(
+        (TABLE._replace(name="missingness"),), weights=FLOATS[:1]
+    ),
+    "a pattern with another name": with_features((PATTERN._replace(name="x"), TABLE)),
+    "features of too few rows": with_features((PATTERN._replace(values=FLOATS), TABLE)),
+    "features of no direction": with_features(
+        (PATTERN, TABLE._replace(
+            values=np.ones((4, 0), np.float32),
+            code=TABLE.code._replace(directions=np.ones((4, 0), np.float32)))),
+        weights=FLOATS[:2],
+    ),
+    "features of another type": with_features((PATTERN, TABLE._replace(values=np.ones((4, 1))))),
+    "features as integers": with_features((PATTERN, TABLE._replace(values=np.ones((4, 1), int)))),
+    "NaN features": with_features((PATTERN, TABLE._replace(values=with_value(TABLE.values, NAN)))),
+    "flat features": with_features((PATTERN, TABLE._replace(values=TABLE.values.ravel()))),
+    "directions of other columns": in_code(PATTERN, directions=np.ones((4, 2), np.float32)),
+    "more directions than values": in_code(PATTERN, directions=np.ones((3, 3), np.float32)),
+    "directions of another type": in_code(PATTERN, directions=np.ones((3, 2))),
+    "infinite directions": in_code(PATTERN, directions=with_value(FLOATS, INF)),
+    "means of too few columns": in_code(
+        PATTERN, means=np.ones(2), directions=np.ones((2, 2), np.float32)
+    ),
+    "means of another type": in_code(PATTERN, means=np.ones(3, np.float32)),
+    "NaN means": in_code(PATTERN, means=with_value(np.ones(3), NAN)),
+    "means in two dimensions": in_code(PATTERN, means=np.ones((3, 1))),
+    "a pattern with terms": with_features((PATTERN._replace(terms=("a", "b", "c")), TABLE)),
+    "too few terms": with_features((PATTERN, TABLE._replace(terms=TABLE.terms[:-1]))),
+    "too few fields": with_fields(AGE),
+    "too many fields": with_fields(AGE, COLOUR, AGE._replace(name="weight")),
+    "a field twice": with_fields(AGE, AGE),
+    "no scale": with_fields(AGE._replace(scale=0.0), COLOUR),
+    "negative scale": with_fields(AGE._replace(scale=-1.0), COLOUR),
+    "infinite scale": with_fields(AGE._replace(scale=INF), COLOUR),
+    "NaN mean": with_fields(AGE._replace(mean=NAN), COLOUR),
+    "a number with levels": with_fields(AGE._replace(levels=("x",)), COLOUR),
+    "a category without levels": with_fields(
+        AGE, COLOUR._replace(levels=(), has_missing=True), AGE._replace(name="x", has_missing=False)
+    ),
+    "a level twice": with_fields(AGE, COLOUR._replace(levels=("red", "red"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", FEATURES.values(), ids=FEATURES)
+def test_invalid_features(wrong):
     with pytest.raises(ReadError, match=r"parts are inconsistent: .*\. Restore it from a copy"):
         check_posterior(wrong, SHAPE)
 
@@ -285,6 +392,14 @@ def test_the_shape_of_a_history():
          test_invalid_posteriors, POSTERIORS["the mean has a row less"]),
         ("_is_numeric", "np.isfinite(array)", "(array == array)",
          test_invalid_posteriors, POSTERIORS["infinite"]),
+        ("_check_weights", "weights.shape == (n_features, factors.shape[1])", "True",
+         test_invalid_features, FEATURES["weights of too few features"]),
+        ("_check_block", "means.size == n_other", "True",
+         test_invalid_features, FEATURES["means of too few columns"]),
+        ("_check_block", "len(values) == n_own", "True",
+         test_invalid_features, FEATURES["features of too few rows"]),
+        ("_check_block", "means.size == len(terms) == n_terms", "True",
+         test_invalid_features, FEATURES["too few fields"]),
         ("check_ordinal", "levels.size - 1)", "thresholds.shape[1])",
          test_invalid_ordinal_posteriors, ORDINALS["a threshold less"]),
         ("check_ordinal", "<= _MAX_LEVELS", "< np.inf",

@@ -16,6 +16,7 @@ from fillrank.draws.streams import Address, chain_key
 from fillrank.kernels.gaussian_rows import RowNoise
 from fillrank.noise.precisions import PRIOR_SCALE, draw_noise_variance
 from fillrank.samplers import gasr
+from fillrank.samplers.feature_steps import NO_FEATURES, first_weights
 from fillrank.samplers.model import Effect
 from reference.joint_density import log_effects, log_joint
 from reference.p_values import cdf_values, ks_uniform
@@ -173,7 +174,8 @@ def half_sweep_draws(options, n=1000):
         return true_prior(side, centre, tau)
 
     side = gasr.Side(
-        left, mu, Effect(0.0, 1.0), False, r, _equal_noise(noise, m), streams.ROWS, streams.ROW_SCALARS
+        left, mu, Effect(0.0, 1.0), False, r, first_weights(NO_FEATURES, r + 2), NO_FEATURES,
+        _equal_noise(noise, m), streams.ROWS, streams.ROW_SCALARS,
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gasr, "_draw_taus", spy_taus)
@@ -254,10 +256,9 @@ def effect_draws(n=4000):
     for name, (effects, effect) in EFFECT_CASES.items():
         deviation = effects - effect.mean
         total, square = float(deviation.sum()), float(np.sum(deviation**2))
+        sums = gasr.EffectSums(effects.size, total, square, 0, 0.0)
         means = [
-            gasr._draw_effect(
-                Address(key, t, streams.ROW_SCALARS), *effect, effects.size, total, square
-            )[0]
+            gasr._draw_effect(Address(key, t, streams.ROW_SCALARS), *effect, sums)[0]
             for t in range(n)
         ]
         sd = math.sqrt(effect.variance / effects.size)
@@ -297,7 +298,10 @@ def effect_coefficients(n=500):
     left[:, r], right[:, r + 1] = 0.2, beta
     entries, context = table.data(x).rows, context_of(EFFECTS, 15)
     noise = _equal_noise(variance_of(state), table.shape[0])
-    side = gasr.Side(left, np.zeros(r), effect, True, r, noise, streams.ROWS, streams.ROW_SCALARS)
+    side = gasr.Side(
+        left, np.zeros(r), effect, True, r, first_weights(NO_FEATURES, r + 2), NO_FEATURES,
+        noise, streams.ROWS, streams.ROW_SCALARS,
+    )  # fmt: skip
     after = [
         gasr._half_sweep(side, right, entries, state._replace(sweep=t), context) for t in range(n)
     ]

@@ -16,7 +16,16 @@ from scipy import special
 
 from fillrank.noise.precisions import DEGREES
 from fillrank.samplers import gasr
-from reference.prior_draws import Draws, entry_noise, prior_draws, signal_at, state_of_draw
+from reference.prior_draws import (
+    Draws,
+    FeatureDraws,
+    by_feature,
+    entry_noise,
+    explained,
+    prior_draws,
+    signal_at,
+    state_of_draw,
+)
 from reference.small_tables import context_of
 
 _REFERENCE_SIZE = 100_000
@@ -99,20 +108,76 @@ def noise_statistics(draws, table, model, e):
     return out
 
 
+def strength_statistics(name, strengths):
+    """Of the strengths of one side's blocks: 1 / (1 + lambda) is a share of the variance."""
+    share = 1.0 / (1.0 + strengths)
+    out = {
+        f"share of {name}": _mean(share),
+        f"share of {name}, squared": _mean(share**2),
+        f"log strength of {name}": _mean(np.log(strengths)),
+        f"log strength of {name}, squared": _mean(np.log(strengths) ** 2),
+    }
+    if strengths.shape[1] > 1:
+        out[f"shares of {name}, first less last"] = share[:, 0] - share[:, -1]
+        out[f"shares of {name}, first with last"] = share[:, 0] * share[:, -1]
+    return out
+
+
+def _feature_statistics(name, weights, features, U, place_d):
+    """Of one side; the entries of sqrt(lambda) b are coordinates of a ball, as those of u."""
+    r = U.shape[2]
+    roots = np.sqrt(by_feature(weights.strengths, features))[..., None]
+    b = roots * weights.B[:, :, :r]
+    along = np.einsum("ip,tik->tpk", features.values, U)
+    share = 1.0 / (1.0 + by_feature(weights.strengths, features))[..., None]
+    out = strength_statistics(name, weights.strengths) | {
+        f"weights of {name}": _mean(b),
+        f"weights of {name}, squared": _mean(b**2),
+        f"first weight of {name}, squared": _mean(b[:, 0] ** 2),
+        f"weights of {name} with u": _mean(b * along),
+        f"weights of {name} with their share": _mean(b**2 * (share - 0.5)),
+        f"u of {name} with the share": _mean(along**2 * (share - 0.5)),
+        f"weights of {name} with d": _mean(b**2) * (_mean(place_d) - 0.5),
+    }
+    if features.n_features > 1:
+        out[f"weights of {name} with each other"] = _mean(b[:, 0] * b[:, -1])
+    return out
+
+
+def _effect_weight_statistics(name, b, strengths, variance, features):
+    """Of the weights b (draws, p) of effects: N(0, variance / lambda)."""
+    z = b * np.sqrt(by_feature(strengths, features) / variance[:, None])
+    share = 1.0 / (1.0 + by_feature(strengths, features))
+    return {
+        f"weights of {name}": _mean(z),
+        f"weights of {name}, squared": _mean(z**2),
+        f"weights of {name} with their share": _mean(z**2 * (share - 0.5)),
+        f"weights of {name} with their variance": _mean(z**2) * _bounded(np.log(variance)),
+    }
+
+
 def statistics_of(draws, table, model):
     """Named statistics, one value per draw, all with a variance."""
     U, V, d, gamma = draws.U, draws.V, draws.d, draws.gamma
     m, n, r = U.shape[1], V.shape[1], d.shape[1]
     square_u, square_v = np.sum(U**2, axis=1), np.sum(V**2, axis=1)
+    rows_of, columns_of = model.features.both
+    row_weights, column_weights = draws.row_weights, draws.column_weights
     n_more = 0
     if model.has_centres:
         square_u = square_u + gasr._CENTRE_WEIGHT * draws.mu**2
         square_v = square_v + gasr._CENTRE_WEIGHT * draws.nu**2
         n_more = 1
-    place_u = square_u ** (0.5 * (m + n_more))  # uniform on (0, 1), as are the next two
-    place_v = square_v ** (0.5 * (n + n_more))
+    square_u = square_u + _weight_squares(row_weights, rows_of)[:, :r]
+    square_v = square_v + _weight_squares(column_weights, columns_of)[:, :r]
+    # Uniform on (0, 1), as are the next two.
+    place_u = square_u ** (0.5 * (m + n_more + rows_of.n_features))
+    place_v = square_v ** (0.5 * (n + n_more + columns_of.n_features))
     place_d = np.exp(-gamma * d)
-    left, right = U + draws.mu[:, None], V + draws.nu[:, None]
+    row_shifts = explained(rows_of, row_weights.B)
+    column_shifts = explained(columns_of, column_weights.B)
+    left = U + draws.mu[:, None] + row_shifts[:, :, :r]
+    right = V + draws.nu[:, None] + column_shifts[:, :, :r]
     Z = np.einsum("tik,tk,tjk->tij", left, d, right)
     signal = signal_at(table, left, right, d, draws.alpha, draws.beta)
     scale = np.sqrt(draws.noise_variance)[:, None]
@@ -193,9 +258,27 @@ def statistics_of(draws, table, model):
         out["noise variance"] = _bounded(draws.noise_variance)
     if model.has_effects:
         rows, columns = table.mask.sum(axis=1), table.mask.sum(axis=0)
-        out |= _effect_statistics("row effects", draws.alpha, draws.row_effect, rows)
-        out |= _effect_statistics("column effects", draws.beta, draws.column_effect, columns)
+        alpha, beta = draws.alpha - row_shifts[:, :, r], draws.beta - column_shifts[:, :, r + 1]
+        out |= _effect_statistics("row effects", alpha, draws.row_effect, rows)
+        out |= _effect_statistics("column effects", beta, draws.column_effect, columns)
+    sides = {
+        "rows": (row_weights, rows_of, U, r, draws.row_effect),
+        "columns": (column_weights, columns_of, V, r + 1, draws.column_effect),
+    }
+    for name, (weights, features, factors, column, effect) in sides.items():
+        if features.ends:
+            out |= _feature_statistics(name, weights, features, factors, place_d)
+        if features.ends and model.has_effects:
+            out |= _effect_weight_statistics(
+                f"effects of {name}", weights.B[:, :, column], weights.strengths, effect[:, 1],
+                features,
+            )  # fmt: skip
     return out
+
+
+def _weight_squares(weights, features):
+    """sum_j lambda_j B_jk^2, (draws, K)."""
+    return np.einsum("tp,tpk->tk", by_feature(weights.strengths, features), weights.B**2)
 
 
 def _one_chain(sweep, state, table, context, rng, length, links):
@@ -210,20 +293,30 @@ def _one_chain(sweep, state, table, context, rng, length, links):
     return state.sweep
 
 
-def _stack(links):
+def stack_weights(weights):
+    """The weights of features of some states, one after the other."""
+    return FeatureDraws(
+        np.stack([each.B for each in weights]), np.stack([each.strengths for each in weights])
+    )
+
+
+def _stack(links, features):
     states = [state for state, _ in links]
     r = states[0].d.size
+    row_weights = stack_weights([s.row_weights for s in states])
+    column_weights = stack_weights([s.column_weights for s in states])
     left = np.stack([s.left for s in states])
     right = np.stack([s.right for s in states])
     mu, nu = np.stack([s.mu for s in states]), np.stack([s.nu for s in states])
     return Draws(
-        left[:, :, :r] - mu[:, None], right[:, :, :r] - nu[:, None],
+        left[:, :, :r] - mu[:, None] - explained(features.rows, row_weights.B)[:, :, :r],
+        right[:, :, :r] - nu[:, None] - explained(features.columns, column_weights.B)[:, :, :r],
         np.stack([s.d for s in states]), np.stack([s.gamma for s in states]),
         left[:, :, r], right[:, :, r + 1],
         np.array([s.row_effect for s in states]), np.array([s.column_effect for s in states]),
         np.array([s.noise.cells.variance for s in states]),
         mu, nu, np.array([s.a for s in states]), np.array([s.b for s in states]),
-        *stack_noise([s.noise for s in states]),
+        *stack_noise([s.noise for s in states]), row_weights, column_weights,
         np.stack([x for _, x in links]),
     )  # fmt: skip
 
@@ -257,14 +350,14 @@ def geweke_scores(sweep, table, r, model, options, *, n_chains, length, seed=0):
     rates_from = 0 if model.a is None else sys.maxsize
     context = context_of(
         options, seed, relaxed_from=n_chains * length // 2, noise_from=noise_from,
-        rates_from=rates_from,
+        rates_from=rates_from, features=model.features.both,
     )  # fmt: skip
     starts = prior_draws(rng, n_chains, table, r, model)
     links, number = [], 0
     for c in range(n_chains):
-        state = state_of_draw(starts, c, number)
+        state = state_of_draw(starts, c, number, model.features)
         number = _one_chain(sweep, state, table, context, rng, length, links)
-    chains = statistics_of(_stack(links), table, model)
+    chains = statistics_of(_stack(links, model.features.both), table, model)
     expected = _expected(table, r, model)
     scores = {}
     for name, values in chains.items():

@@ -6,6 +6,7 @@ import pytest
 from fillrank.samplers import gasr, gasr_published
 from fillrank.samplers.gasr import Options
 from fillrank.samplers.noise_steps import NoiseModel
+from reference.feature_cases import make_sides
 from reference.geweke import geweke_scores
 from reference.prior_draws import Model
 from reference.small_tables import EFFECTS, MASK, PLAIN, FullTable, Table
@@ -76,3 +77,28 @@ def mixture_with_centres(n_chains, length, seed=0):
     return geweke_scores(
         gasr.sweep, _HOLES, _RANK, model, options, n_chains=n_chains, length=length, seed=seed
     )
+
+
+# As many features on both sides, so that code that mixes up the sides runs through.
+_FEATURES = make_sides(MASK.shape, (2, 1), (2, 1), seed=3)
+_ROW_FEATURES = make_sides(MASK.shape, (2,), (), seed=4)
+
+
+def mixture_with_features(n_chains, length, seed=0, full=False, rows_only=False):
+    """Features of both sides in two blocks each (or of rows), effects, centres, sampled noise."""
+    features = _ROW_FEATURES if rows_only else _FEATURES
+    model = EFFECTS_MODEL._replace(noise_variance=None, has_centres=True, features=features)
+    options = EFFECTS._replace(centres=True)
+    return geweke_scores(
+        gasr.sweep, _FULL if full else _HOLES, _RANK, model, options,
+        n_chains=n_chains, length=length, seed=seed,
+    )  # fmt: skip
+
+
+def factors_with_features(n_chains, length, seed=0, full=False):
+    """Features without effects and centres, at a noise at which the data say much about factors."""
+    model = PLAIN_MODEL._replace(features=_FEATURES)
+    return geweke_scores(
+        gasr.sweep, _FULL if full else _HOLES, _RANK, model, PLAIN,
+        n_chains=n_chains, length=length, seed=seed,
+    )  # fmt: skip

@@ -2,8 +2,8 @@
 
 Keys are fixed, so a test that passes continues passing. ``ALARM`` is the rate of false alarms of
 one check, that is, how often right code would fail it when its key is first chosen. The folders
-samplers and kernels hold fewer than 30 checks, slow ones included: with new keys for all of them,
-right code would fail one in fewer than 1 of 1,000 runs. A check with several scores or p-values
+samplers and kernels hold fewer than 130 checks, slow ones included: with new keys for all of them,
+right code would fail one in fewer than 1 of 250 runs. A check with several scores or p-values
 shares ALARM among them (Bonferroni).
 """
 

@@ -2,21 +2,23 @@
 
 import numpy as np
 
+from fillrank.samplers.feature_steps import WITHOUT_FEATURES, first_weights
 from reference.p_values import batch_means
 from reference.small_tables import PLAIN, context_of, make_state
 
 _BURN_IN = 300
 
 
-def _records(sweep, data, r, n, seed, model):
+def _records(sweep, data, r, n, seed, model, features):
     """(U, V, d, gamma) over n sweeps."""
     m, k = data.shape
     rng = np.random.default_rng(seed)
     U, V = rng.standard_normal((m, r)), rng.standard_normal((k, r))
     U *= 0.5 / np.linalg.norm(U, axis=0)
     V *= 0.5 / np.linalg.norm(V, axis=0)
-    state = make_state(U, V, np.ones(r), np.ones(r), **model)
-    context, kept = context_of(PLAIN, seed), []
+    weights = [first_weights(side, r + 2) for side in features]
+    state = make_state(U, V, np.ones(r), np.ones(r), weights=weights, **model)
+    context, kept = context_of(PLAIN, seed, features=features), []
     for t in range(_BURN_IN + n):
         state, _ = sweep(state, data, context)
         if t >= _BURN_IN:
@@ -24,17 +26,22 @@ def _records(sweep, data, r, n, seed, model):
     return tuple(np.stack(part) for part in zip(*kept, strict=True))
 
 
-def posterior_statistics(sweep, table, x, *, r, n, seed, model, sign=1.0, transposed=False):
+def posterior_statistics(
+    sweep, table, x, *, r, n, seed, model, sign=1.0, transposed=False, features=WITHOUT_FEATURES,
+    n_rows=None,
+):  # fmt: skip
     """{statistic: (mean, standard error)} of the posterior given x, by n sweeps.
 
+    They are of the first ``n_rows`` rows; None for all.
     With ``sign`` -1 or ``transposed`` the chain sees the table turned round, and what is returned
     is turned back: the answer must not change.
     """
     if transposed:
         other, order = table.transposed()
-        V, U, d, gamma = _records(sweep, other.data(sign * x[order]), r, n, seed, model)
+        V, U, d, gamma = _records(sweep, other.data(sign * x[order]), r, n, seed, model, features)
     else:
-        U, V, d, gamma = _records(sweep, table.data(sign * x), r, n, seed, model)
+        U, V, d, gamma = _records(sweep, table.data(sign * x), r, n, seed, model, features)
+    U = U[:, :n_rows]
     Z = sign * np.einsum("tik,tk,tjk->tij", U, d, V)
     residual = x - Z[:, table.i, table.j]
     ordered = np.sort(d, axis=1)

@@ -6,8 +6,10 @@ import numpy as np
 
 from fillrank.noise.precisions import DEGREES, PRIOR_SCALE
 from fillrank.samplers import gasr
+from fillrank.samplers.feature_steps import STRENGTHS, Weights
 from fillrank.samplers.model import Effect
 from fillrank.samplers.noise_steps import EQUAL_NOISE, FIRST_DEGREES, NoiseModel
+from reference.feature_cases import NONE, Sides
 from reference.small_tables import make_noise, make_state
 
 
@@ -23,13 +25,22 @@ class Model(NamedTuple):
     has_effects: bool
     has_centres: bool = False
     noise: NoiseModel = EQUAL_NOISE
+    features: Sides = NONE
+
+
+class FeatureDraws(NamedTuple):
+    """Weights (draws, p, K) of the features of one side, and strengths (draws, blocks)."""
+
+    B: np.ndarray
+    strengths: np.ndarray
 
 
 class Draws(NamedTuple):
     """Draws of parameters and data; the first axis counts the draws.
 
-    U and V are without their centres mu and nu. ``degrees`` (draws, 3) are the degrees of freedom of
-    the precisions of rows, of columns, and of the noise of an entry.
+    U and V are without their centres mu and nu, and without what features explain; the weights are
+    those of the factors, then of effects. ``degrees`` (draws, 3) are the degrees of freedom of the
+    precisions of rows, of columns, and of the noise of an entry.
     """
 
     U: np.ndarray
@@ -48,6 +59,8 @@ class Draws(NamedTuple):
     rows: np.ndarray
     columns: np.ndarray
     degrees: np.ndarray
+    row_weights: FeatureDraws
+    column_weights: FeatureDraws
     x: np.ndarray
 
 
@@ -58,12 +71,26 @@ def in_ball(rng, size, n, r):
     return radius * g / np.linalg.norm(g, axis=1, keepdims=True)
 
 
-def _factors(rng, size, n, r, has_centres):
-    """(factors (size, n, r), centres (size, r))."""
-    if not has_centres:
-        return in_ball(rng, size, n, r), np.zeros((size, r))
-    ball = in_ball(rng, size, n + 1, r)
-    return ball[:, :n], ball[:, n] / np.sqrt(gasr._CENTRE_WEIGHT)
+def strength_draws(rng, size, features):
+    """(size, blocks): 1 / sqrt(lambda) half-Cauchy, within the bounds of lambda."""
+    low, high = (2.0 / np.pi * np.arctan(np.array(STRENGTHS) ** -0.5))[::-1]
+    place = rng.uniform(low, high, (size, len(features.ends)))
+    return np.tan(0.5 * np.pi * place) ** -2.0
+
+
+def by_feature(strengths, features):
+    """The strength of the block of each feature, (..., p)."""
+    return np.repeat(strengths, np.diff([0, *features.ends]), axis=-1)
+
+
+def _factors(rng, size, n, r, has_centres, features):
+    """(factors (size, n, r), centres (size, r), weights (size, p, r), strengths)."""
+    p, n_more = features.n_features, int(has_centres)
+    ball = in_ball(rng, size, n + n_more + p, r)
+    strengths = strength_draws(rng, size, features)
+    weights = ball[:, n + n_more :] / np.sqrt(by_feature(strengths, features))[..., None]
+    centre = ball[:, n] / np.sqrt(gasr._CENTRE_WEIGHT) if has_centres else np.zeros((size, r))
+    return ball[:, :n], centre, weights, strengths
 
 
 def variance_draws(rng, size):
@@ -71,14 +98,34 @@ def variance_draws(rng, size):
     return (PRIOR_SCALE * rng.standard_cauchy(size)) ** 2
 
 
-def _effects(rng, size, n, model):
-    """(effects (size, n), [mean, variance] (size, 2))."""
+def _effects(rng, size, n, model, features, strengths):
+    """(effects (size, n), [mean, variance] (size, 2), weights (size, p))."""
+    p = features.n_features
     if not model.has_effects:
-        return np.zeros((size, n)), np.tile([0.0, 1.0], (size, 1))
+        return np.zeros((size, n)), np.tile([0.0, 1.0], (size, 1)), np.zeros((size, p))
     mean = PRIOR_SCALE * rng.standard_normal(size)
     variance = variance_draws(rng, size)
-    effects = mean[:, None] + np.sqrt(variance)[:, None] * rng.standard_normal((size, n))
-    return effects, np.column_stack([mean, variance])
+    sd = np.sqrt(variance)[:, None]
+    weights = sd / np.sqrt(by_feature(strengths, features)) * rng.standard_normal((size, p))
+    effects = mean[:, None] + sd * rng.standard_normal((size, n))
+    if p:
+        effects = effects + weights @ features.values.T
+    return effects, np.column_stack([mean, variance]), weights
+
+
+def _weights(of_factors, of_effects, column, strengths):
+    """Those of the factors and of effects, in the columns that a state has them in."""
+    size, p, r = of_factors.shape
+    B = np.zeros((size, p, r + 2))
+    B[:, :, :r], B[:, :, r + column] = of_factors, of_effects
+    return FeatureDraws(B, strengths)
+
+
+def explained(features, B):
+    """F B, (draws, n, K)."""
+    if not features.ends:
+        return np.zeros((len(B), 1, B.shape[2]))
+    return np.einsum("ip,tpk->tik", features.values, B)
 
 
 def rate_draws(rng, size, shape, model):
@@ -132,19 +179,23 @@ def prior_draws(rng, size, table, r, model):
     a, b = rate_draws(rng, size, table.shape, model)
     gamma = rng.gamma(a[:, None], 1.0 / b[:, None], (size, r))
     d = rng.exponential(1.0, (size, r)) / gamma
-    U, mu = _factors(rng, size, m, r, model.has_centres)
-    V, nu = _factors(rng, size, n, r, model.has_centres)
-    alpha, row_effect = _effects(rng, size, m, model)
-    beta, column_effect = _effects(rng, size, n, model)
+    rows_of, columns_of = model.features.both
+    U, mu, row_b, row_strengths = _factors(rng, size, m, r, model.has_centres, rows_of)
+    V, nu, column_b, column_strengths = _factors(rng, size, n, r, model.has_centres, columns_of)
+    alpha, row_effect, of_alpha = _effects(rng, size, m, model, rows_of, row_strengths)
+    beta, column_effect, of_beta = _effects(rng, size, n, model, columns_of, column_strengths)
     if model.noise_variance is None:
         noise_variance = variance_draws(rng, size)
     else:
         noise_variance = np.full(size, model.noise_variance)
     rows, columns, degrees, noise = noise_draws(rng, size, table, model.noise, noise_variance)
-    x = signal_at(table, U + mu[:, None], V + nu[:, None], d, alpha, beta) + noise
+    left = U + mu[:, None] + explained(rows_of, row_b)
+    right = V + nu[:, None] + explained(columns_of, column_b)
+    x = signal_at(table, left, right, d, alpha, beta) + noise
     return Draws(
         U, V, d, gamma, alpha, beta, row_effect, column_effect, noise_variance,
-        mu, nu, a, b, rows, columns, degrees, x,
+        mu, nu, a, b, rows, columns, degrees, _weights(row_b, of_alpha, 0, row_strengths),
+        _weights(column_b, of_beta, 1, column_strengths), x,
     )  # fmt: skip
 
 
@@ -157,12 +208,20 @@ def noise_of_draw(draws, c):
     )  # fmt: skip
 
 
-def state_of_draw(draws, c, sweep):
+def state_of_draw(draws, c, sweep, features=NONE):
     """Draw number c as the state of a chain."""
+    row_weights, column_weights = (
+        Weights(each.B[c], each.strengths[c]) for each in (draws.row_weights, draws.column_weights)
+    )
+    r = draws.d.shape[1]
+    shifts = [
+        explained(side, each.B[None, :, :r])[0]
+        for side, each in zip(features.both, (row_weights, column_weights), strict=True)
+    ]
     return make_state(
-        draws.U[c], draws.V[c], draws.d[c], draws.gamma[c],
+        draws.U[c] + shifts[0], draws.V[c] + shifts[1], draws.d[c], draws.gamma[c],
         a=float(draws.a[c]), b=float(draws.b[c]), noise_variance=None,
         alpha=draws.alpha[c], beta=draws.beta[c], mu=draws.mu[c], nu=draws.nu[c],
         row_effect=Effect(*draws.row_effect[c]), column_effect=Effect(*draws.column_effect[c]),
-        sweep=sweep, noise=noise_of_draw(draws, c),
+        sweep=sweep, noise=noise_of_draw(draws, c), weights=(row_weights, column_weights),
     )  # fmt: skip

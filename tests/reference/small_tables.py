@@ -7,6 +7,7 @@ import numpy as np
 
 from fillrank.draws.streams import chain_key
 from fillrank.runtime.threads import Workers
+from fillrank.samplers.feature_steps import NO_FEATURES, WITHOUT_FEATURES, first_weights
 from fillrank.samplers.gasr import Context, Options, State
 from fillrank.samplers.model import Data, Effect, Noise, detect_complete
 from fillrank.samplers.noise_steps import FIRST_DEGREES, NoiseState
@@ -86,8 +87,12 @@ def make_noise(variance, shape, rows=None, columns=None, degrees=math.inf, law=N
 def make_state(
     U, V, d, gamma, *, a, b, noise_variance, alpha=0.0, beta=0.0, mu=0.0, nu=0.0,
     row_effect=NO_EFFECT, column_effect=NO_EFFECT, sweep=0, dtype=np.float64, noise=None,
+    weights=None,
 ):  # fmt: skip
-    """The state of a chain with factors U (m, r) and V (n, r), less their centres mu and nu."""
+    """The state of a chain with factors U (m, r) and V (n, r), less their centres mu and nu.
+
+    ``weights`` are those of the features of rows and of columns; None without features.
+    """
     r = d.size
     mu, nu = np.zeros(r) + mu, np.zeros(r) + nu
     left, right = np.ones((U.shape[0], r + 2), dtype), np.ones((V.shape[0], r + 2), dtype)
@@ -96,7 +101,8 @@ def make_state(
     return State(
         left, right, np.array(d, float), np.array(gamma, float), mu, nu,
         row_effect, column_effect, a, b,
-        noise or make_noise(noise_variance, (len(U), len(V))), sweep,
+        noise or make_noise(noise_variance, (len(U), len(V))),
+        *(weights or [first_weights(NO_FEATURES, r + 2)] * 2), sweep,
     )  # fmt: skip
 
 
@@ -114,12 +120,13 @@ def with_variance(state, variance):
 
 def context_of(
     options=PLAIN, seed=0, workers=None, relaxed_from=sys.maxsize, noise_from=sys.maxsize,
-    rates_from=sys.maxsize,
+    rates_from=sys.maxsize, features=WITHOUT_FEATURES,
 ):  # fmt: skip
     """What stays fixed over a chain, on one thread."""
     return Context(
-        options, chain_key(seed, 0), workers or Workers(1), relaxed_from, noise_from, rates_from
-    )
+        options, chain_key(seed, 0), workers or Workers(1), relaxed_from, noise_from, rates_from,
+        features,
+    )  # fmt: skip
 
 
 def random_state(rng, shape, r, dtype=np.float64, **parameters):

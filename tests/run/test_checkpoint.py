@@ -17,12 +17,16 @@ import pytest
 import fillrank as fr
 from fillrank.errors import CheckpointWarning, InputError, OutputError, ReadError
 from fillrank.estimators import sampled
+from fillrank.features.blocks import Blocks
+from fillrank.features.given import GivenFeatures
 from fillrank.run import checkpoint, loop, recorder
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.samplers import bpmf, gasr, gasr_published
-from fillrank.storage import atomic_write, folders
+from fillrank.storage import array_file, atomic_write, folders
 from fillrank.storage.array_file import read, write
+from helpers.given_features import fit_given, given_for, table_block
 from helpers.processes import SLOW_LIMIT
+from helpers.small_patterns import small_patterns  # noqa: F401
 from reference.planted_methods import plant_in_method
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
@@ -64,7 +68,8 @@ def fit(method=fr.GASR, **changes):
 def contents(model):
     """Return all numbers of a fitted model as bytes."""
     draws = *model.posterior_.draws, model.posterior_.mean
-    parts = [(draw.left, draw.right, *draw.noise) for draw in draws] + [model.traces_[1:]]
+    parts = [(*draw.noise, *(each for each in draw if each is not draw.noise)) for draw in draws]
+    parts += [model.traces_[1:]]
     parts += [model.history_.values(), model.traces_.history.values()]
     numbers = [np.asarray(part) for each in parts for part in each]
     rank = str(model.rank_probabilities_).encode()
@@ -267,6 +272,176 @@ def test_a_run_of_other_settings_is_refused(changes, named, folder):
     with pytest.raises(InputError, match=f"it differs in {named}\\. Use another folder, or delete"):
         fit(checkpoint=folder, **changes)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+# Features
+
+
+def fit_features(method=fr.GASR, given=None, **changes):
+    """Fit with features of rows and columns, and those of the missing values."""
+    given = given_for(DATA.shape) if given is None else given
+    return fit_given(method(**(SETTINGS | changes)), DATA, given)
+
+
+BOTH = pytest.mark.parametrize(
+    ("method", "module"), [(fr.GASR, gasr), (fr.BPMF, bpmf)], ids=["GASR", "BPMF"]
+)
+
+
+@BOTH
+@pytest.mark.parametrize("k", [0, 5, 12, 20])
+def test_a_killed_run_with_features_is_resumed_to_the_same_bits(
+    method, module, k, folder, monkeypatch
+):
+    expected = contents(fit_features(method))
+    fail_in_sweep(monkeypatch, module, k)
+    with pytest.raises(Killed):
+        fit_features(method, checkpoint=folder)
+    model = fit_features(method, checkpoint=folder)
+    assert [len(blocks) for blocks in model.posterior_.blocks] == [2, 2]
+    assert contents(model) == expected
+
+
+@BOTH
+def test_weights_that_are_not_restored_are_detected(method, module, folder, monkeypatch):
+    expected = contents(fit_features(method))
+    fail_in_sweep(monkeypatch, module, 20)
+    with pytest.raises(Killed):
+        fit_features(method, checkpoint=folder)
+    content = read(newest(folder), "checkpoint")
+    content.arrays["states/0/row_weights/B"] *= 1.0 - 1e-6
+    write(newest(folder), content)
+    assert contents(fit_features(method, checkpoint=folder)) != expected
+
+
+def other_given():
+    """Features that differ in one number, of another side, or of another name."""
+    given = given_for(DATA.shape)
+    (rows,), (columns,) = given.blocks
+    values = rows.values.copy()
+    values[3, 1] += 1e-9
+    for blocks in (
+        Blocks((rows._replace(values=values),), (columns,)),
+        Blocks((rows._replace(name="others"),), (columns,)),
+        Blocks((), (columns,)),
+        Blocks((rows, columns), ()),
+        Blocks(),
+    ):
+        yield given._replace(blocks=blocks)
+
+
+def test_a_run_of_other_features_is_refused(folder):
+    fit_features(checkpoint=folder, n_sweeps=14)
+    for given in other_given():
+        with pytest.raises(InputError, match=r"it differs in features\. Use another folder"):
+            fit_features(checkpoint=folder, n_sweeps=14, given=given)
+    with pytest.raises(InputError, match=r"it differs in missingness\. Use another folder"):
+        fit_features(checkpoint=folder, n_sweeps=14, missingness=False)
+
+
+def test_given_features_are_known_by_side():
+    """In a square table those of the rows have the shape of those of the columns."""
+    block = table_block(12)
+    rows, columns = GivenFeatures(Blocks((block,), ())), GivenFeatures(Blocks((), (block,)))
+    assert rows.identity() != columns.identity()
+    assert GivenFeatures().identity() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("features/0", lambda F: -F),
+        ("features/1", lambda F: F[:, ::-1].copy()),
+        ("features/1", lambda F: F[:, 1:]),
+        ("features/0", lambda F: F.astype(float)),
+        ("features/0", lambda F: F + np.float32(np.nan)),
+    ],
+)
+def test_features_that_were_computed_otherwise_are_refused(name, change, folder):
+    """The directions of the pattern are unique up to their signs, and the weights belong to them."""
+    save_run(folder)
+    min(folder.glob("run-*")).unlink()
+    content = read(newest(folder), "checkpoint")
+    content.arrays[name] = change(content.arrays[name])
+    write(newest(folder), content)
+    with pytest.raises(ReadError, match=r"its features are not those of this run\. If they come"):
+        fit(checkpoint=folder)
+
+
+def test_features_may_differ_by_rounding(folder, monkeypatch):
+    save_run(folder)
+    content = read(newest(folder), "checkpoint")
+    content.arrays["features/0"] *= np.float32(1 + 1e-5)
+    write(newest(folder), content)
+    expected = bits()
+    fail_in_sweep(monkeypatch, gasr, 0)
+    assert contents(fit(checkpoint=folder)) == expected
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda arrays: arrays.update({"states/0/row_weights/B": np.zeros((0, 0))}),
+        lambda arrays: arrays["states/0/row_weights/B"].fill(np.nan),
+        lambda arrays: arrays["states/0/column_weights/B"].fill(1e30),
+        lambda arrays: arrays["states/0/row_weights/strengths"].fill(0.0),
+        lambda arrays: arrays["states/0/row_weights/strengths"].fill(1e12),
+        lambda arrays: arrays.update({"states/0/row_weights/strengths": np.ones(5)}),
+        lambda arrays: arrays["traces/history/row_missingness_share"].fill(-1.0),
+        lambda arrays: arrays.update(
+            {"states/0/column_weights/B": arrays["states/0/column_weights/B"][:-1]}
+        ),
+    ],
+)
+def test_impossible_weights_are_refused(method, module, forge, folder):
+    save_run(folder, method)
+    min(folder.glob("run-*")).unlink()
+    content = read(newest(folder), "checkpoint")
+    forge(content.arrays)
+    write(newest(folder), content)
+    with pytest.raises(ReadError, match=r"cannot be resumed: .*Delete the folder to start again\."):
+        fit(method, checkpoint=folder)
+
+
+def test_weights_outside_the_ball_are_refused(folder):
+    save_run(folder)
+    min(folder.glob("run-*")).unlink()
+    content = read(newest(folder), "checkpoint")
+    content.arrays["states/0/row_weights/B"] += 100.0
+    write(newest(folder), content)
+    with pytest.raises(ReadError, match="a state that no chain can reach"):
+        fit(checkpoint=folder)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_of_draws_must_be_finite_numbers(value, folder):
+    save_run(folder)
+    path = min(folder.glob("draws-*"))
+    content = read(path, "draws of a checkpoint")
+    content.arrays["13/0/column_weights"][0] = value
+    write(path, content)
+    with pytest.raises(ReadError, match="its draws are not finite numbers"):
+        fit(checkpoint=folder)
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_run_without_weights_of_an_earlier_fillrank_is_refused(version, folder, monkeypatch):
+    """Its states have no weights. It is refused for that, and not for a setting that it lacks."""
+    save_run(folder)
+    for path in folder.glob("*.fillrank"):
+        kind = "checkpoint" if path.name.startswith("run") else "draws of a checkpoint"
+        content = read(path, kind)
+        if kind == "checkpoint":
+            del content.about["identity"]["missingness"]
+        with monkeypatch.context() as patch:
+            patch.setattr(array_file, "VERSION", version)
+            write(path, content)
+    message = (
+        r"cannot be resumed: run-\d+\.fillrank was written by an earlier fillrank\. Delete the"
+    )
+    with pytest.raises(ReadError, match=message):
+        fit(checkpoint=folder)
 
 
 def test_a_run_of_other_data_or_another_method_is_refused(folder):
@@ -669,7 +844,12 @@ def tables():
 def test_the_states_of_real_chains_are_valid(method, module, name, monkeypatch):
     """No run is refused, nor close to it, for the states of its chains."""
     model = method(**(SETTINGS | {"n_sweeps": 120, "burn_in": 60}))
-    is_valid = (bpmf if module is bpmf else gasr).is_valid_state
+
+    def is_valid(chain):
+        if module is bpmf:
+            return bpmf.is_valid_state(chain.state, chain.infos)
+        return gasr.is_valid_state(chain.state, chain.infos, chain.context.features)
+
     for sampler in (gasr, bpmf):
         monkeypatch.setattr(sampler, "LARGEST_ENTRY", 1e6)
         monkeypatch.setattr(sampler, "LARGEST_SIGNAL", 1e9)
@@ -678,7 +858,7 @@ def test_the_states_of_real_chains_are_valid(method, module, name, monkeypatch):
 
     def take(self, step, right=recorder.Recorder.take):
         right(self, step)
-        seen.extend(is_valid(chain.state, chain.infos) for chain in step.chains)
+        seen.extend(map(is_valid, step.chains))
 
     monkeypatch.setattr(recorder.Recorder, "take", take)
     model.fit(tables()[name])

@@ -6,7 +6,7 @@ from threadpoolctl import threadpool_limits
 
 import fillrank as fr
 from fillrank.draws.streams import ROW_ENTRIES, ROW_HYPER, ROWS, Address, chain_key
-from fillrank.kernels.gaussian_rows import RowNoise
+from fillrank.kernels.gaussian_rows import NO_SHIFTS, RowNoise
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf, model
 from fillrank.samplers.model import Data
@@ -52,18 +52,23 @@ def test_geweke_long_chains(joint):
 
 BUGS = {
     "uncentred scatter": ("draw_factor_prior", "gram(vectors, ubar", "gram(vectors, 0.0 * ubar"),
-    "degrees without the vectors": ("draw_factor_prior", "prior.degrees + n)", "prior.degrees)"),
-    "degrees off by one": ("draw_factor_prior", "prior.degrees + n)", "prior.degrees + n + 1)"),
+    "degrees without the vectors": ("draw_factor_prior", "prior.degrees + n +", "prior.degrees +"),
+    "degrees off by one": ("draw_factor_prior", "prior.degrees + n +", "prior.degrees + n + 1 +"),
     "scatter without the mean": ("draw_factor_prior", "n * prior.beta / weight", "0.0"),
     "mean without shrinkage": ("draw_factor_prior", "n / weight * ubar", "ubar"),
     "mean with the wrong precision": ("draw_factor_prior", "/ math.sqrt(weight)", "/ math.sqrt(n)"),
     "mean by T instead of its transpose": ("draw_factor_prior", "np.linalg.solve(T.T, z)", "T @ z"),
     "columns by the old rows": (
-        "sweep", "state.right, left, column_prior", "state.right, state.left, column_prior"
+        "sweep", "_half_sweep(columns, left,", "_half_sweep(columns, state.left,"
     ),
-    "columns under the rows' prior": ("sweep", "left, column_prior, row", "left, row_prior, row"),
+    "columns under the rows' prior": (
+        "sweep", "t, context)\n    if model.columns", """t, context)
+    half = Half(data.columns, state.right, left, row_prior, np.zeros((0, 0)), *values[1:])
+    right, sums = _draw_entries(half, Address(context.key, t, streams.COLUMNS), workers)
+    if model.columns"""
+    ),
     "noise of too many entries": (
-        "sweep", "where, column_counts, sums)\n    return", "where, 2 * column_counts, sums)\n    return"
+        "sweep", "draw_level(noise, model, where, column", "draw_level(noise, model, where, 2 * column"
     ),
     "basis not taken back": ("_draw_entries", "multiplied(drawn, B.T", "multiplied(drawn, inverse"),
 }  # fmt: skip
@@ -91,7 +96,7 @@ def _scores_of_an_empty_row(draw_rows):
     other = rng.standard_normal((3, 2))
     data = bpmf_geweke.TABLE.data(rng.standard_normal(bpmf_geweke.TABLE.n_entries))
     noise = RowNoise(np.full(4, 0.5), np.zeros(0), np.inf, ROW_ENTRIES)
-    half = bpmf.Half(data.rows, np.zeros((4, 2)), other, law, np.array([1, 2, 3]), noise)
+    half = bpmf.Half(data.rows, np.zeros((4, 2)), other, law, NO_SHIFTS, np.array([1, 2, 3]), noise)
     drawn = []
     for t in range(4000):
         own, _ = draw_rows(half, Address(chain_key(6, 0), t, ROWS), Workers(1))
@@ -126,9 +131,9 @@ def _scores_of_priors():
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((7, 2)) @ np.array([[1.0, 0.5], [0.0, 0.3]]) + [1.0, -2.0]
     prior, n = bpmf_geweke.PRIOR, 7
-    alone = Workers(1)
+    alone, none = Workers(1), np.zeros((0, 2))
     distributions = [
-        bpmf.draw_factor_prior(vectors, prior, Address(chain_key(3, 0), t, ROW_HYPER), alone)
+        bpmf.draw_factor_prior(vectors, none, prior, Address(chain_key(3, 0), t, ROW_HYPER), alone)
         for t in range(4000)
     ]
     ubar, scatter = vectors.mean(axis=0), 7 * np.cov(vectors.T, bias=True)
@@ -197,7 +202,7 @@ def test_the_basis_makes_both_matrices_diagonal():
     rng = np.random.default_rng(1)
     T, other = rng.standard_normal((4, 4)), rng.standard_normal((9, 4))
     counts = rng.integers(1, 5, 9)
-    half = bpmf.Half(None, None, other, bpmf.FactorPrior(np.zeros(4), T), counts, None)
+    half = bpmf.Half(None, None, other, bpmf.FactorPrior(np.zeros(4), T), NO_SHIFTS, counts, None)
     B, inverse = bpmf.common_basis(half, Workers(1))
     np.testing.assert_allclose(B @ inverse, np.eye(4), atol=1e-12)
     np.testing.assert_allclose(B.T @ (T @ T.T) @ B, np.eye(4), atol=1e-10)

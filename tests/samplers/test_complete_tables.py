@@ -194,7 +194,8 @@ GASR_BUGS = {
     ),
     "blocks with the same normals": ("_draw_block", "rows.start", "0"),
     "a relaxed draw with the pull of a fresh one": ("_draw", "(1.0 - a) * share", "share"),
-    "last tile alone": ("_sums_by_difference", "products += x", "products = x"),
+    # To lose the first tiles altogether lets the noise grow without bound.
+    "less of the first tiles": ("_sums_by_difference", "products += x", "products = 0.8 * products + x"),
     "last tile of residuals alone": ("_sums_of_residuals", "products += e", "products = e"),
 }  # fmt: skip
 
@@ -251,8 +252,8 @@ def test_geweke_catches_in_bpmf(monkeypatch, name):
 @pytest.mark.usefixtures("small_tiles")
 def test_geweke_catches_the_diagonal_of_the_prior_alone(monkeypatch):
     plant(
-        monkeypatch, model, "_row_prior", "prior.mean, prior.precision)",
-        "prior.mean, np.diag(np.diag(prior.precision)))",
+        monkeypatch, model, "_row_prior", "prior.mean, prior.precision, shifts",
+        "prior.mean, np.diag(np.diag(prior.precision)), shifts",
     )  # fmt: skip
     scores = _bpmf_scores(n_chains=200, length=15)
     assert worst(scores)[1] > _CLEAR_SCORE, worst(scores)

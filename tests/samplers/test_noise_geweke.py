@@ -87,7 +87,7 @@ def test_bpmf_with_unequal_noise_long_chains(joint, which):
 
 BUGS = {
     "m for m + 1 with centres": (
-        gasr, "_half_sweep", "n + 1 if context.options.centres else n", "n"
+        gasr, "_half_sweep", "n + p + 1 if context.options.centres else n + p", "n + p"
     ),
     "no centre in the ball of d": (
         gasr, "_half_sweep", "n * shift**2 + _CENTRE_WEIGHT * new**2", "n * shift**2"

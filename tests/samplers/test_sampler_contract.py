@@ -170,7 +170,7 @@ def test_a_chain_can_resume_from_its_own_states_only(name, hand):
     handed = hand(name)
     if handed.sampler.resumption is None:
         pytest.skip("supports no checkpoints")
-    info, _, is_valid_state = handed.sampler.resumption
+    info, _, is_valid_state, _ = handed.sampler.resumption
     states, infos = advance(handed, 3)
     assert all(isinstance(each, info) for each in infos)
     assert all(is_valid_state(state, ()) for state in states[1:])

@@ -9,13 +9,16 @@ import pytest
 from fillrank.errors import InputError, ReadError
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.model_file import _Levels, _LowRank, _StoredDraw, _StoredNoise
+from fillrank.posterior.stored_features import stored_side
 from fillrank.samplers import bpmf, gasr, ipm3f
+from fillrank.samplers.feature_steps import Weights
 from fillrank.samplers.model import Effect, Noise
 from fillrank.samplers.noise_steps import NoiseState
 from fillrank.solvers.fit import PathPoint
 from fillrank.storage.array_file import DTYPES, Content, read, write
 from fillrank.storage.serialization import Labels, pack, unpack, unpack_all
 from fillrank.table.units import Units
+from helpers.given_features import given_for
 
 
 class Point(NamedTuple):
@@ -365,7 +368,8 @@ STORED = {
         gasr.State,
         gasr.State(
             array(4, 4), array(3, 4), *(array(2, dtype=np.float64) for _ in range(4)),
-            Effect(0.0, 0.25), Effect(-0.1, 1.0), 1.0, 1 / 3, noise_state(), 17,
+            Effect(0.0, 0.25), Effect(-0.1, 1.0), 1.0, 1 / 3, noise_state(),
+            Weights(np.ones((2, 4)), np.ones(1)), Weights(np.ones((0, 4)), np.ones(0)), 17,
         ),
     ),
     "bpmf": (
@@ -373,7 +377,8 @@ STORED = {
         bpmf.State(
             array(4, 2), array(3, 2), bpmf.FactorPrior(array(2), array(2, 2)),
             bpmf.FactorPrior(array(2), array(2, 2)),
-            noise_state(), 3,
+            noise_state(), Weights(np.ones((2, 2)), np.ones(1)),
+            Weights(np.ones((0, 2)), np.ones(0)), 3,
         ),
     ),
     "ipm3f": (
@@ -382,9 +387,15 @@ STORED = {
     ),
     "posterior": (
         _LowRank,
-        _LowRank([draw(), draw()], Units.equal(3.5, 1.1, 3, (1.0, 5.0)), draw()),
+        _LowRank([draw(), draw()], Units.equal(3.5, 1.1, 3, (1.0, 5.0)), draw(), None, None),
     ),
-    "no scale": (_LowRank, _LowRank([draw()], Units.equal(0.0, 1.0, 3, None), draw())),
+    "no scale, features": (
+        _LowRank,
+        _LowRank(
+            [draw()], Units.equal(0.0, 1.0, 3, None), draw(),
+            stored_side(given_for((4, 3)).blocks.rows, [array(4, 2)]), None,
+        ),
+    ),
     "ordinal": (
         _Levels,
         _Levels([Scorer(array(4, 2), array(3, 2), array(4, 4))] * 2, np.arange(1.0, 6.0)),

@@ -13,7 +13,8 @@ import typer
 from rich.table import Table
 
 import fillrank as fr
-from fillrank.cli import models, options, output, source, summary
+from fillrank.cli import features, models, options, output, source, summary
+from fillrank.cli.features import NO_FEATURES, Features
 from fillrank.cli.group_scores import (
     GroupResults,
     SplitScores,
@@ -80,10 +81,13 @@ def compare(
     format: options.Format = None,
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
+    row_features: options.RowFeatures = None,
+    column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
     units: options.Units = "auto",
     noise: options.Noise = "auto",
     robust: options.Robust = False,
+    missingness: options.Missingness = True,
     threads: options.Threads = None,
     file: Annotated[
         Path | None,
@@ -100,7 +104,8 @@ def compare(
     """Compare the methods on a table: their errors, intervals and times.
 
     All methods are fitted on the same splits. A method that does not support the table, or fails, is
-    listed with the reason. Below are the columns that the best method predicts worst: RMSE in SD is
+    listed with the reason. Features of rows and columns are for GASR and BPMF: the other methods are
+    fitted without them. Below are the columns that the best method predicts worst: RMSE in SD is
     the error in standard deviations of the column, 1 for its mean. Ctrl-C shows the results so far.
 
     Examples:
@@ -108,21 +113,23 @@ def compare(
     - fillrank compare ratings.csv
     - fillrank compare ratings.csv --methods GASR,BPMF --splits 5 -o figures.csv
     """
-    if file is not None:
-        _check_file(file, force, table)
     origin = Source(
-        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
+        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
+        row_features, column_features,
     )  # fmt: skip
+    if file is not None:
+        _check_file(file, force, origin.inputs)
     data = source.read(origin, quiet, to_fill=False)
-    parts = [Split(*data.split(hold_out, random_state=seed + k)) for k in range(splits)]
+    given = features.read(origin, data)
+    parts = [Split(*data.split(hold_out, random_state=seed + k), given) for k in range(splits)]
     of_all = Settings(threads=threads, seed=seed)
-    of_samplers = of_all._replace(units=units, noise=noise, robust=robust)
+    of_samplers = of_all._replace(units=units, noise=noise, robust=robust, missingness=missingness)
     settings = [
         (of_samplers if name in SAMPLERS else of_all)._replace(method=name) for name in methods
     ]
+    comparison = Comparison(settings, parts, level)
     if not quiet:
         models.report_cost(settings, data, times=splits)
-    comparison = Comparison(settings, parts, level)
     interrupted = False
     try:
         comparison.run(quiet)
@@ -145,11 +152,11 @@ def compare(
         raise typer.Exit(FAILED)
 
 
-def _check_file(file: Path, force: bool, table: Path) -> None:
+def _check_file(file: Path, force: bool, inputs: list[Path]) -> None:
     if file.suffix.lower() not in (".csv", ".json"):
         raise InputError(f"{file}: the figures are written as .csv or .json; got {file.suffix!r}.")
     for each in _files(file):
-        output.check_file(each, force, [table])
+        output.check_file(each, force, inputs)
 
 
 def _files(file: Path) -> list[Path]:
@@ -175,10 +182,11 @@ def _write(file: Path, comparison: Comparison, figures: dict[str, Any]) -> list[
 
 
 class Split(NamedTuple):
-    """Training entries and held-out entries."""
+    """Training entries and held-out entries, and the features of rows and columns."""
 
     train: Observations
     test: Observations
+    features: Features = NO_FEATURES
 
 
 class Figure(NamedTuple):
@@ -200,7 +208,8 @@ class Figure(NamedTuple):
 def score_split(settings: Settings, split: Split, level: float, progress: bool) -> SplitScores:
     """Fit the training entries and score the predictions of the others; with the time of the fit."""
     started = perf_counter()
-    model = models.fit(settings, split.train, progress, warn=True)
+    given = split.features if settings.method in SAMPLERS else NO_FEATURES
+    model = models.fit(settings, split.train, progress, warn=True, features=given)
     seconds = perf_counter() - started
     found = score_model(model, split.test, level)
     return found._replace(scores=found.scores | {"seconds": seconds, "rank": model.rank_})
@@ -312,6 +321,12 @@ class Comparison:
         """The results of a method by column and by level, over the splits by which it is ranked."""
         return pool_splits(ranked.scores, self.splits[0].train.column_labels, self.level)
 
+    def without_features(self) -> list[str]:
+        """The methods that take no features, if any are given."""
+        if not self.splits[0].features.arguments():
+            return []
+        return [each.name for each in self.candidates if each.name not in SAMPLERS]
+
     def left_out(self) -> list[tuple[str, str]]:
         """The methods without figures, with the reason."""
         return [
@@ -355,6 +370,8 @@ def _show(comparison: Comparison) -> None:
                 f"{each.figure('seconds').mean:.1f}",
             )
         stdout().print(table)
+    if names := [each.name for each in ranked if each.name in comparison.without_features()]:
+        stdout().print(f"Fitted without the features, which they do not take: {', '.join(names)}.")
     for name, reason in comparison.left_out():
         stdout().print(f"[bold]{name}[/] {escape_line(reason)}")
     if ranked:
@@ -370,6 +387,7 @@ def comparison_summary(
     comparison: Comparison, origin: Source, data: Observations
 ) -> dict[str, Any]:
     """All figures for JSON, best method first."""
+    has_features = bool(comparison.splits[0].features.arguments())
     return {
         "table": summary.table_summary(origin, data),
         "level": comparison.level,
@@ -377,6 +395,7 @@ def comparison_summary(
         "ranking": [
             {
                 "method": each.name,
+                "uses_features": has_features and each.name in SAMPLERS,
                 **scores_summary(each.scores),
                 **comparison.groups(each).summary(),
             }

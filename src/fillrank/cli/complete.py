@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 import fillrank as fr
+from fillrank.cli import features, models, options, output, source, summary
 from fillrank.cli import messages as cli_messages
-from fillrank.cli import models, options, output, source, summary
+from fillrank.cli.features import Features
 from fillrank.cli.group_scores import pool_splits, score_model
 from fillrank.cli.messages import Results, show_files, show_results
 from fillrank.cli.models import Settings
@@ -54,6 +55,8 @@ def complete(
     format: options.Format = None,
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
+    row_features: options.RowFeatures = None,
+    column_features: options.ColumnFeatures = None,
     level: options.Level = 0.9,
     hold_out: options.HoldOut = 0.1,
     seed: options.Seed = 0,
@@ -64,6 +67,7 @@ def complete(
     noise: options.Noise = "auto",
     robust: options.Robust = False,
     keep_empty: options.KeepEmpty = False,
+    missingness: options.Missingness = True,
     threads: options.Threads = None,
     intervals: Annotated[
         Intervals,
@@ -90,7 +94,8 @@ def complete(
     - cat measurements.csv | fillrank complete - -o - > filled.csv
     """
     origin = Source(
-        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
+        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
+        row_features, column_features,
     )  # fmt: skip
     run(
         Job(
@@ -107,6 +112,7 @@ def complete(
                 noise=noise,
                 robust=robust,
                 keep_empty=keep_empty,
+                missingness=missingness,
             ),
             level=level,
             hold_out=hold_out,
@@ -148,7 +154,7 @@ def run(job: Job, more: Callable[[GASR], Results] = lambda model: []) -> None:
     """Complete the table and show the results; ``more`` may add to them."""
     if job.output != STANDARD:
         files = [job.output / name for name in output.RESULTS]
-        output.check_apart(files, [job.source.table])
+        output.check_apart(files, job.source.inputs)
     data = source.read(job.source, job.quiet)
     if job.output == STANDARD:
         _complete_to_stdout(job, data)
@@ -199,15 +205,16 @@ def _plan_output(job: Job, data: Observations) -> bool:
 
 def fit(job: Job, data: Observations) -> tuple[Evaluation | None, Any]:
     """Measure the error on held-out entries, and fit all entries."""
+    given = features.read(job.source, data)
     holds_out = job.hold_out > 0 and data.n_entries >= FEWEST_TO_HOLD_OUT
     if not job.quiet:
         models.report_cost(job.settings, data, times=1 + holds_out)
-    evaluation = evaluate(job, data)
+    evaluation = evaluate(job, data, given)
     job.report("Fitting all entries.")
-    return evaluation, models.fit(job.settings, data, progress=not job.quiet)
+    return evaluation, models.fit(job.settings, data, progress=not job.quiet, features=given)
 
 
-def evaluate(job: Job, data: Observations) -> Evaluation | None:
+def evaluate(job: Job, data: Observations, given: Features) -> Evaluation | None:
     """Hold out some of the entries, predict them from the others, and compute the scores."""
     if job.hold_out == 0:
         return None
@@ -220,7 +227,7 @@ def evaluate(job: Job, data: Observations) -> Evaluation | None:
         return None
     train, test = data.split(job.hold_out, random_state=job.settings.seed)
     job.report(f"Fitting without {len(test):,} held-out entries, to measure the error on them.")
-    model = models.fit(job.settings, train, progress=not job.quiet)
+    model = models.fit(job.settings, train, progress=not job.quiet, features=given)
     return Evaluation(test, model, _score(model, test, job.level))
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 import fillrank as fr
-from fillrank.cli import models, options, source, summary
+from fillrank.cli import features, models, options, source, summary
 from fillrank.cli.compare import Split, average, score_split, scores_summary
+from fillrank.cli.features import Features
 from fillrank.cli.group_scores import SplitScores, pool_splits, show_worst_columns
 from fillrank.cli.messages import Results, report, show_results
 from fillrank.cli.models import Settings
@@ -41,6 +42,8 @@ def evaluate(
     format: options.Format = None,
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
+    row_features: options.RowFeatures = None,
+    column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
     max_rank: options.MaxRank = "auto",
     sweeps: options.Sweeps = "auto",
@@ -49,6 +52,7 @@ def evaluate(
     noise: options.Noise = "auto",
     robust: options.Robust = False,
     keep_empty: options.KeepEmpty = False,
+    missingness: options.Missingness = True,
     threads: options.Threads = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -68,15 +72,17 @@ def evaluate(
     if folds is not None and hold_out is not None:
         raise InputError("use --folds or --hold-out, not both.")
     origin = Source(
-        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
+        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
+        row_features, column_features,
     )  # fmt: skip
     settings = Settings(
         method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise, robust=robust,
-        keep_empty=keep_empty,
+        keep_empty=keep_empty, missingness=missingness,
     )  # fmt: skip
     models.check(settings, origin)
     data = source.read(origin, quiet, to_fill=False)
-    splits = _splits(data, folds or _USUAL_FOLDS, hold_out, seed)
+    given = features.read(origin, data)
+    splits = _splits(data, given, folds or _USUAL_FOLDS, hold_out, seed)
     if not quiet:
         models.report_cost(settings, data, len(splits))
     scores = []
@@ -103,11 +109,13 @@ def evaluate(
         show_worst_columns(groups, "Worst columns")
 
 
-def _splits(data: Observations, n: int, hold_out: float | None, seed: int) -> list[Split]:
+def _splits(
+    data: Observations, given: Features, n: int, hold_out: float | None, seed: int
+) -> list[Split]:
     if hold_out is not None:
-        return [Split(*data.split(hold_out, random_state=seed))]
+        return [Split(*data.split(hold_out, random_state=seed), given)]
     folds = fr.EntryKFold(n, random_state=seed).split(data)
-    return [Split(data[train], data[test]) for train, test in folds]
+    return [Split(data[train], data[test], given) for train, test in folds]
 
 
 def _describe(scores: list[SplitScores], level: float, spread: float) -> Results:

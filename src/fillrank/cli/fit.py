@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fillrank.cli import models, options, output, source, summary
+from fillrank.cli import features, models, options, output, source, summary
 from fillrank.cli.messages import escape, report, show_files, show_results
 from fillrank.cli.models import Settings
 from fillrank.cli.signals import INTERRUPTED
@@ -47,6 +47,8 @@ def fit(
     format: options.Format = None,
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
+    row_features: options.RowFeatures = None,
+    column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
     max_rank: options.MaxRank = "auto",
     sweeps: options.Sweeps = "auto",
@@ -55,6 +57,7 @@ def fit(
     noise: options.Noise = "auto",
     robust: options.Robust = False,
     keep_empty: options.KeepEmpty = False,
+    missingness: options.Missingness = True,
     threads: options.Threads = None,
     checkpoint: options.Checkpoint = None,
     dask: options.Dask = None,
@@ -73,14 +76,16 @@ def fit(
     - fillrank fit --dask tcp://host:8786 "ratings/*.parquet" -o ratings.fillrank
     """
     origin = Source(
-        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
+        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
+        row_features, column_features,
     )  # fmt: skip
     settings = Settings(
-        method, max_rank, sweeps, chains, threads, seed, checkpoint, units, noise, robust, keep_empty
+        method, max_rank, sweeps, chains, threads, seed, checkpoint, units, noise, robust, keep_empty,
+        missingness,
     )  # fmt: skip
     models.check(settings, origin)
     file = Path(f"{_stem(origin)}{ENDING}") if model is None else model
-    _check_file(file, force, origin.table)
+    _check_file(file, force, origin.inputs)
     with _report_interruption(settings):
         if dask is None:
             fitted = _fit_locally(settings, origin, quiet)
@@ -92,7 +97,7 @@ def fit(
     show_files([file])
 
 
-def _check_file(file: Path, force: bool, table: Path) -> None:
+def _check_file(file: Path, force: bool, inputs: list[Path]) -> None:
     if file == STANDARD:
         raise InputError(
             "a model cannot be written to standard output", advice="Choose a file with --output."
@@ -101,7 +106,7 @@ def _check_file(file: Path, force: bool, table: Path) -> None:
         raise InputError(
             f"{file} has the ending of a table", advice=f"Use another ending, such as {ENDING}."
         )
-    output.check_file(file, force, [table])
+    output.check_file(file, force, inputs)
 
 
 def _stem(origin: Source) -> str:
@@ -129,9 +134,10 @@ def _report_interruption(settings: Settings) -> Iterator[None]:
 
 def _fit_locally(settings: Settings, origin: Source, quiet: bool) -> Any:
     data = source.read(origin, quiet, to_fill=False)
+    given = features.read(origin, data)
     if not quiet:
         models.report_cost(settings, data)
-    return models.fit(settings, data, progress=not quiet)
+    return models.fit(settings, data, progress=not quiet, features=given)
 
 
 def _address(table: Path) -> str:
@@ -144,6 +150,7 @@ def _fit_on_cluster(settings: Settings, origin: Source, quiet: bool, address: st
 
     _check_for_cluster(settings, origin)
     model = models.make(settings, progress=not quiet)
+    given = features.read_unchecked(origin)
     with _client(address) as client:
         table = open_long_table(
             _address(origin.table), origin.row, origin.column, origin.value, origin.layout
@@ -155,7 +162,7 @@ def _fit_on_cluster(settings: Settings, origin: Source, quiet: bool, address: st
                 f"dashboard is at {escape(client.dashboard_link)}"
             )
         with models.interruptible(model):
-            model.fit(table, client=client)
+            model.fit(table, client=client, **given.arguments())
     return model
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 import fillrank as fr
+from fillrank.cli.features import NO_FEATURES, Features
 from fillrank.cli.messages import escape, format_duration, report
 from fillrank.cli.options import MethodName, NoiseName, UnitsName
 from fillrank.cli.source import Source, is_table
@@ -62,6 +63,26 @@ class Settings(NamedTuple):
     noise: NoiseName = "auto"
     robust: bool = False
     keep_empty: bool = False
+    missingness: bool = True
+
+
+# Options of the samplers, with the fields of `Settings` and of `Source`.
+_SAMPLER_OPTIONS = {
+    "sweeps": "--sweeps",
+    "chains": "--chains",
+    "checkpoint": "--checkpoint",
+    "units": "--units",
+    "noise": "--noise",
+    "robust": "--robust",
+    "keep_empty": "--keep-empty",
+    "missingness": "--no-missingness",
+}
+_SOURCE_OPTIONS = {
+    "weight": "--weight",
+    "standard_error": "--standard-error",
+    "row_features": "--row-features",
+    "column_features": "--column-features",
+}
 
 
 def check(settings: Settings, source: Source | None = None) -> None:
@@ -71,15 +92,15 @@ def check(settings: Settings, source: Source | None = None) -> None:
     default = Settings()
     given = [
         option
-        for option in ("sweeps", "chains", "checkpoint", "units", "noise", "robust", "keep_empty")
-        if getattr(settings, option) != getattr(default, option)
+        for name, option in _SAMPLER_OPTIONS.items()
+        if getattr(settings, name) != getattr(default, name)
     ]
     if source is not None:
-        given += [option for option in ("weight", "standard_error") if getattr(source, option)]
+        given += [option for name, option in _SOURCE_OPTIONS.items() if getattr(source, name)]
     if given:
         raise InputError(
-            f"--{given[0].replace('_', '-')} is an option of the samplers {' and '.join(SAMPLERS)}; got "
-            f"it with --method {settings.method}",
+            f"{given[0]} is an option of the samplers {' and '.join(SAMPLERS)}; got it with --method "
+            f"{settings.method}",
             advice="Leave it out.",
         )
 
@@ -103,6 +124,7 @@ def make(settings: Settings, progress: bool) -> Any:
             "noise": settings.noise,
             "robust": settings.robust,
             "keep_empty": settings.keep_empty,
+            "missingness": settings.missingness,
         }
     return getattr(fr, settings.method)(**arguments)
 
@@ -134,11 +156,17 @@ def interruptible(model: Any, warn: bool = False) -> Iterator[None]:
         raise FitInterrupted(getattr(model, "checkpoint_sweeps", None))
 
 
-def fit(settings: Settings, data: Observations, progress: bool, warn: bool = False) -> Any:
-    """Fit the method, as `interruptible` explains."""
+def fit(
+    settings: Settings,
+    data: Observations,
+    progress: bool,
+    warn: bool = False,
+    features: Features = NO_FEATURES,
+) -> Any:
+    """Fit the method, as `interruptible` explains; only samplers take features."""
     model = make(settings, progress)
     with interruptible(model, warn):
-        model.fit(data)
+        model.fit(data, **features.arguments())
     return model
 
 
@@ -232,6 +260,10 @@ class Labels:
 
     def __contains__(self, text: str) -> bool:
         return text in self._labels
+
+    def unknown(self, labels: Iterable[Any]) -> list[Any]:
+        """Those labels that are not among these, as `find` returns them."""
+        return [label for label in labels if as_text(label) not in self._labels]
 
     def find(self, texts: Iterable[str]) -> list[Any]:
         """The labels with these texts; an unknown text stays as it is, for the model to refuse."""

@@ -50,6 +50,7 @@ def _share(low: float, high: float) -> Callable[[float | None], float | None]:
 
 # Help shows these in sections of their own.
 _reading = partial(typer.Option, rich_help_panel="Reading the table")
+_features = partial(typer.Option, rich_help_panel="Features")
 _fitting = partial(typer.Option, rich_help_panel="Fitting")
 
 # The table.
@@ -109,6 +110,35 @@ Encoding = Annotated[
     ),
 ]
 
+# Features of rows and columns.
+RowFeatures = Annotated[
+    Path | None,
+    _features(
+        metavar="FILE",
+        help="What is known about the rows beside their values, such as age and region (GASR, BPMF): "
+        "a .csv, .tsv or .parquet file with a header, a line for each row, and a column with the row "
+        "labels.",
+    ),
+]
+ColumnFeatures = Annotated[
+    Path | None,
+    _features(metavar="FILE", help="The same for the columns, with a line for each column."),
+]
+
+NewRowFeatures = Annotated[
+    Path | None,
+    typer.Option(
+        "--row-features",
+        metavar="FILE",
+        help="The features of rows that the model does not know: a file with the fields of the one that "
+        "`fit --row-features` read.",
+    ),
+]
+NewColumnFeatures = Annotated[
+    Path | None,
+    typer.Option("--column-features", metavar="FILE", help="The same for columns."),
+]
+
 # The fit.
 Method = Annotated[
     Any,
@@ -159,6 +189,15 @@ KeepEmpty = Annotated[
     _fitting(
         "--keep-empty",
         help="Fill columns without any value, too, if columns have their own units (GASR, BPMF).",
+    ),
+]
+Missingness = Annotated[
+    bool,
+    _features(
+        " /--no-missingness",
+        help="Do not use the pattern of missing values as features (GASR, BPMF). It is used by default: "
+        "what people rate, or do not rate, says something about their ratings.",
+        show_default=False,
     ),
 ]
 Threads = Annotated[

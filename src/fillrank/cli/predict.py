@@ -14,6 +14,7 @@ import narwhals as nw
 import typer
 
 from fillrank.cli import models, options
+from fillrank.cli.features import Features, read_new
 from fillrank.cli.messages import show_files
 from fillrank.cli.models import Labels
 from fillrank.cli.results import check_target, write_cells
@@ -52,6 +53,8 @@ def predict(
             "without entries."
         ),
     ] = "error",
+    row_features: options.NewRowFeatures = None,
+    column_features: options.NewColumnFeatures = None,
     row: Annotated[
         str | None, typer.Option(metavar="NAME", help="The column of PAIRS with the row labels.")
     ] = None,
@@ -67,20 +70,29 @@ def predict(
     """Predict cells by their row and column labels.
 
     Results have a line for each cell, in the order of the pairs: row, column, value and, with --level,
-    lower and upper. A terminal shows them as a table; a pipe gets CSV.
+    lower and upper. A terminal shows them as a table; a pipe gets CSV. A row that the model does not
+    know can be predicted from its features, if the model was fitted with features of rows.
 
     Examples:
 
     - echo "Ana,tea" | fillrank predict ratings.fillrank
     - fillrank predict ratings.fillrank pairs.csv --level 0.9 -o predictions.csv
     - fillrank predict ratings.fillrank --missing -o all.parquet
+    - fillrank predict m.fillrank new.csv --unknown prior --row-features p.csv
     """
     if missing and pairs is not None:
         raise InputError(f"use --missing or the pairs in {pairs}, not both.")
     if not missing and pairs is None and sys.stdin.isatty():
         raise InputError("give a file of pairs, pipe them in, or predict all cells with --missing.")
+    files = [path for path in (row_features, column_features) if path is not None]
+    if files and (missing or unknown == "error"):
+        option = "--column-features" if row_features is None else "--row-features"
+        raise InputError(
+            f"{option} is for pairs with labels that the model does not know: add --unknown prior"
+            f"{', and leave out --missing' if missing else ''}."
+        )
     file = STANDARD if pairs is None else pairs
-    target = check_target(output, as_json, force, [model] if missing else [model, file])
+    target = check_target(output, as_json, force, [model] if missing else [model, file, *files])
     loaded = models.load(model, threads, quiet)
     data = loaded.observations_
     if missing:
@@ -94,7 +106,8 @@ def predict(
         requested = read_pairs(file, data, row, column)
         if unknown == "error":
             loaded.check_known(*requested)  # all pairs, before the first result
-        tables = _predict(loaded, requested, level, unknown)
+        given = _read_features(data, requested, (row_features, column_features), quiet)
+        tables = _predict(loaded, requested, level, unknown, given)
     write_cells(tables, target, data.values)
     if target.is_file:
         show_files([target.path])
@@ -107,14 +120,30 @@ class Pairs(NamedTuple):
     columns: list[Any]
 
 
+def _read_features(
+    data: Observations, pairs: Pairs, files: tuple[Path | None, Path | None], quiet: bool
+) -> Features:
+    """Read the features of the labels that the model does not know."""
+    rows, columns = Labels(data.row_labels), Labels(data.column_labels)
+    return Features(
+        read_new(files[0], rows.unknown(pairs.rows), "row", quiet),
+        read_new(files[1], columns.unknown(pairs.columns), "column", quiet),
+    )
+
+
 def _predict(
-    model: Any, pairs: Pairs, level: float | None, unknown: Literal["error", "prior"]
+    model: Any,
+    pairs: Pairs,
+    level: float | None,
+    unknown: Literal["error", "prior"],
+    given: Features,
 ) -> Iterator[Any]:
+    options: dict[str, Any] = {"unknown": unknown, **given.arguments()}
     for start in range(0, len(pairs.rows), _BLOCK):
         rows, columns = (labels[start : start + _BLOCK] for labels in pairs)
-        fields = {"value": model.predict(rows, columns, unknown=unknown)}
+        fields = {"value": model.predict(rows, columns, **options)}
         if level is not None:
-            low, high = model.predict_interval(rows, columns, level, unknown=unknown)
+            low, high = model.predict_interval(rows, columns, level, **options)
             fields |= {"lower": low, "upper": high}
         yield to_long(model.observations_, rows, columns, fields)
 

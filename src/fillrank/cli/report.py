@@ -36,6 +36,8 @@ def report(
     format: options.Format = None,
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
+    row_features: options.RowFeatures = None,
+    column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
     max_rank: options.MaxRank = "auto",
     sweeps: options.Sweeps = "auto",
@@ -44,6 +46,7 @@ def report(
     noise: options.Noise = "auto",
     robust: options.Robust = False,
     keep_empty: options.KeepEmpty = False,
+    missingness: options.Missingness = True,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
     force: options.Force = False,
@@ -58,19 +61,20 @@ def report(
     - fillrank report measurements.csv
     - fillrank report ratings.fillrank -o ratings.html
     """
-    output.check_file(file, force, [table])
+    origin = Source(
+        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
+        row_features, column_features,
+    )  # fmt: skip
+    output.check_file(file, force, origin.inputs)
     if not source.is_table(table) and format is None:
         from fillrank.report.html import write_report
 
         model = models.load(table, threads, quiet)
         write_report(model, file, title=table.stem)
     else:
-        origin = Source(
-            table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error
-        )  # fmt: skip
         settings = Settings(
             method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise,
-            robust=robust, keep_empty=keep_empty,
+            robust=robust, keep_empty=keep_empty, missingness=missingness,
         )  # fmt: skip
         _report_table(Job(origin, file, settings, hold_out=hold_out, quiet=quiet))
     show_files([file])

@@ -44,6 +44,14 @@ class Source(NamedTuple):
     encoding: str | None = None
     weight: str | None = None
     standard_error: str | None = None
+    row_features: Path | None = None
+    column_features: Path | None = None
+
+    @property
+    def inputs(self) -> list[Path]:
+        """All files that are read."""
+        features = (self.row_features, self.column_features)
+        return [self.table, *(path for path in features if path is not None)]
 
     @property
     def is_plain(self) -> bool:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from fillrank.cli.complete import Job
     from fillrank.cli.group_scores import GroupResults
     from fillrank.estimators.gasr import GASR
+    from fillrank.features.blocks import Block
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+_MOST_NAMES = 1000  # of terms of a block of features
 _NUMBER_LENGTH = 12  # characters of a prediction and its delimiter
 
 
@@ -156,6 +158,34 @@ def table_summary(source: Source, data: Observations) -> dict[str, Any]:
     }
 
 
+def features_summary(model: Any) -> dict[str, Any]:
+    """The blocks of features of rows and columns, and the shares of the differences they explain."""
+    from fillrank.report.features import REST, SIDES, shares_of, side_blocks
+
+    shares = shares_of(model)
+    return {
+        side: {
+            "blocks": [
+                _block_summary(block, shares[side][block.name])
+                for block in side_blocks(model, side)
+            ],
+            "rest": shares[side][REST] if side in shares else 1.0,
+        }
+        for side in SIDES
+    }
+
+
+def _block_summary(block: Block, share: float) -> dict[str, Any]:
+    """A block: the number of its features as the model uses them, and the terms that they come from."""
+    return {
+        "name": block.name,
+        "features": block.values.shape[1],
+        "terms": len(block.terms),
+        "names": list(block.terms[:_MOST_NAMES]),
+        "share": share,
+    }
+
+
 def _settings(job: Job) -> dict[str, Any]:
     settings = job.source._asdict() | job.settings._asdict()
     settings |= {"level": job.level, "hold_out": job.hold_out, "intervals": job.intervals}
@@ -172,6 +202,8 @@ def _versions() -> dict[str, str]:
 
 
 def _results(model: GASR) -> dict[str, Any]:
+    from fillrank.report.features import has_block
+
     completion, diagnostics = model.completion_, model.diagnostics()
     found = convergence_of(model)
     return {
@@ -180,6 +212,8 @@ def _results(model: GASR) -> dict[str, Any]:
         "units": completion.record.units,
         "noise": completion.record.noise,
         "notes": completion.record.notes,
+        "missingness": has_block(model, "missingness"),
+        "features": features_summary(model),
         "noise_standard_deviation": math.sqrt(completion.noise_variance_),
         "singular_values": completion.singular_values_[: completion.rank_].tolist(),
         "sweeps": completion.n_sweeps_,

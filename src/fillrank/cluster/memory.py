@@ -10,6 +10,9 @@ from fillrank.errors import InputError, Setting
 from fillrank.runtime.memory import format_bytes
 
 _INDEX_BYTES, _POINTER_BYTES = 4, 8
+# Columns of a block that are multiplied by the mask of the observed cells at a time, and their bytes.
+MASK_COLUMNS = 32
+_MASK_BYTES = 4 * MASK_COLUMNS
 # Dask assigns no more tasks to a worker that uses more than this share of its memory.
 _USABLE = 0.8
 
@@ -20,18 +23,19 @@ def estimate_worker_memory(
     """Estimate the bytes that a worker needs if all workers have equally many entries.
 
     It has its entries by row and by column; in a half-sweep also the factors of the other side, as
-    received and as aligned for the kernel, and its own, as received and as returned. ``width`` is the
-    number of factors.
+    received and as aligned for the kernel, and its own, as received and as returned, with what features
+    add to their means. ``width`` is the number of factors. If they are few, products with the mask of
+    the observed cells, for the features of missing values, need more.
 
     Examples
     --------
     >>> estimate_worker_memory(10**9, (10**7, 10**5), 32, np.dtype("float32"), n_workers=10) / 1e9
-    4.42408
+    4.55208
     """
     largest, size = max(shape), dtype.itemsize
     entries = 2 * (_INDEX_BYTES + size) * n_entries // n_workers
     pointers = _POINTER_BYTES * sum(shape) // n_workers
-    factors = width * size * (2 * largest + 2 * largest // n_workers)
+    factors = max(width * size, _MASK_BYTES) * (2 * largest + 3 * largest // n_workers)
     return entries + pointers + factors
 
 

@@ -20,6 +20,11 @@ _CHECK_INTERVAL = 0.05  # seconds
 _ENTRIES_PER_ROW = 64
 
 
+def as_writable(array: np.ndarray) -> np.ndarray:
+    """An array as kernels need it: those from a network may be read-only or not aligned."""
+    return np.require(array, requirements=("C", "A", "W"))
+
+
 class Partition(NamedTuple):
     """Consecutive rows of a table (or of its transpose), as a worker has them.
 
@@ -30,9 +35,8 @@ class Partition(NamedTuple):
     entries: Entries
 
     def as_writable(self) -> Partition:
-        """The partition as kernels need it: arrays from a network may be read-only or not aligned."""
-        arrays = (np.require(array, requirements=("C", "A", "W")) for array in self.entries)
-        return self._replace(entries=Entries(*arrays))
+        """The partition as kernels need it."""
+        return self._replace(entries=Entries(*map(as_writable, self.entries)))
 
 
 class SidePartitions(NamedTuple):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from fillrank.cluster.memory import MASK_COLUMNS
 from fillrank.cluster.monitor import REFIT, Monitor
-from fillrank.cluster.partitions import Partition, SidePartitions
+from fillrank.cluster.partitions import Partition, SidePartitions, as_writable
 from fillrank.draws.streams import Address
 from fillrank.errors import ClusterError
-from fillrank.kernels.gaussian_rows import Prior, RowNoise, RowSums
+from fillrank.kernels.gaussian_rows import NO_SHIFTS, Prior, RowNoise, RowSums
+from fillrank.kernels.mask import mask_product
 from fillrank.kernels.products import Fitted, add_products, effect_sums, share_bounds
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Remote, draw_one_by_one
@@ -20,6 +22,8 @@ from fillrank.table.entries import iter_blocks
 
 if TYPE_CHECKING:
     from distributed import Future
+
+_T = TypeVar("_T")
 
 # Multipliers and increment of splitmix64 (Steele, Lea and Flood 2014).
 _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -61,15 +65,25 @@ class RemoteSide(Remote):
         address: Address,
     ) -> RowSums:
         """Draw the coefficients of all rows, in place."""
-        shared = HalfSweep(other, prior, noise, address)
-        results = self._map(draw_partition, own, shared)
+        by_row = own, prior.shifts, noise.variances
+        prior, noise = prior._replace(shifts=NO_SHIFTS), noise._replace(variances=np.zeros(0))
+        results = self._map(draw_partition, by_row, HalfSweep(other, prior, noise, address))
         np.concatenate([coefficients for coefficients, _ in results], out=own)
         return RowSums(*map(np.concatenate, zip(*(sums for _, sums in results), strict=True)))
 
     def effect_sums(self, own: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `fillrank.kernels.products.effect_sums`."""
-        sums, squares = zip(*self._map(effect_sums_of_partition, own, other), strict=True)
+        sums, squares = zip(*self._map(effect_sums_of_partition, (own,), other), strict=True)
         return np.concatenate(sums), np.concatenate(squares)
+
+    def mask_product(self, block: np.ndarray) -> np.ndarray:
+        """As `fillrank.kernels.mask.mask_product`."""
+        out = np.empty((self.pointers.size - 1, block.shape[1]), dtype=block.dtype)
+        # A few columns at a time, because every worker receives them for all rows of the block.
+        for columns in iter_blocks(block.shape[1], size=MASK_COLUMNS):
+            some = np.ascontiguousarray(block[:, columns])
+            np.concatenate(self._map(mask_product_of_partition, (), some), out=out[:, columns])
+        return out
 
     def residual_products(
         self, fitted: Fitted, block: np.ndarray, out: np.ndarray
@@ -113,15 +127,21 @@ class RemoteSide(Remote):
         return self._submit(sum_shares, backs, shares, bounds.size - 1), results
 
     def _map(
-        self, task: Callable[..., tuple[np.ndarray, Any]], own: np.ndarray, shared: Any
-    ) -> list[tuple[np.ndarray, Any]]:
-        """``task(partition, own[rows of the partition], shared)`` for all partitions."""
-        return self._run(
-            lambda future: [
-                self._submit(task, p, own[rows], future) for rows, p in self._partitions
-            ],
-            shared,
-        )
+        self, task: Callable[..., _T], by_row: tuple[np.ndarray, ...], shared: Any
+    ) -> list[_T]:
+        """``task(partition, *arrays, shared)`` for all partitions.
+
+        The arrays are those of ``by_row`` for the rows of the partition; empty ones stay empty.
+        """
+
+        def submit(future: Future) -> list[Future]:
+            return [
+                self._submit(task, partition, *(array[rows] for array in by_row), future)
+                for rows, partition in self._partitions
+            ]
+
+        results: list[_T] = self._run(submit, shared)
+        return results
 
     def _run(self, submit: Callable[..., Any], *shared: Any) -> Any:
         """Gather the results of the tasks that ``submit`` submits; again if a worker is lost meanwhile.
@@ -170,7 +190,10 @@ class RemoteSide(Remote):
 
 
 class HalfSweep(NamedTuple):
-    """The arguments of a half-sweep that all partitions share."""
+    """The arguments of a half-sweep that all partitions share.
+
+    Partitions get the shifts of the prior and the noise variances for their own rows only.
+    """
 
     other: np.ndarray
     prior: Prior
@@ -208,14 +231,18 @@ def identity(argument: Any) -> Any:
 
 
 def draw_partition(
-    partition: Partition, own: np.ndarray, shared: HalfSweep
+    partition: Partition,
+    own: np.ndarray,
+    shifts: np.ndarray,
+    variances: np.ndarray,
+    shared: HalfSweep,
 ) -> tuple[np.ndarray, RowSums]:
     """Draw the coefficients of the rows of a partition; with the sums of each row."""
     other, prior, noise, address = shared
     own, entries = own.copy(), partition.as_writable().entries
     address = address._replace(first_row=partition.first_row)
-    rows = slice(partition.first_row, partition.first_row + len(own))
-    noise = noise._replace(variances=noise.variances[rows])
+    prior = prior._replace(shifts=as_writable(shifts))
+    noise = noise._replace(variances=as_writable(variances))
     with Workers(_n_threads()) as workers:
         sums = draw_one_by_one(entries, own, other, prior, noise, address, workers)
     return own, sums
@@ -227,6 +254,13 @@ def effect_sums_of_partition(
     """`effect_sums` for the rows of a partition."""
     with Workers(_n_threads()) as workers:
         return effect_sums(partition.as_writable().entries, own, other, workers)
+
+
+def mask_product_of_partition(partition: Partition, block: np.ndarray) -> np.ndarray:
+    """`mask_product` for the rows of a partition."""
+    entries = partition.as_writable().entries
+    with Workers(_n_threads()) as workers:
+        return mask_product(entries.pointers, entries.indices, as_writable(block), workers)
 
 
 def products_of_piece(

@@ -8,7 +8,15 @@ import math
 
 import numpy as np
 
-from fillrank.draws.streams import next_bits, seek, to_unit, uniform
+from fillrank.draws.streams import (
+    Address,
+    next_bits,
+    row_bits,
+    seek,
+    start_stream,
+    to_unit,
+    uniform,
+)
 from fillrank.runtime.kernel_cache import njit
 
 _LAYERS = 256
@@ -75,3 +83,16 @@ def normal_from_bits(bits: np.uint64, stream: np.ndarray, row: int, component: i
         return x
     seek(stream, row, component)
     return _finish(bits, stream)
+
+
+@njit(cache=True)
+def row_normals(address: Address, first: int, shape: tuple[int, int]) -> np.ndarray:
+    """Draws from N(0, 1): a row of components for each row from number ``first`` on."""
+    stream = start_stream(address.key, address.sweep, address.purpose)
+    bits = np.empty(shape[1], dtype=np.uint64)
+    z = np.empty(shape)
+    for i in range(shape[0]):
+        row_bits(stream, first + i, bits)
+        for k in range(shape[1]):
+            z[i, k] = normal_from_bits(bits[k], stream, first + i, k)
+    return z

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,7 +13,8 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fillrank.completion import Completion, Unknown, load
+from fillrank.completion import Completion, load
+from fillrank.completions.unknown_labels import Unknown
 from fillrank.errors import InputError, NotSupportedError, ReadError
 from fillrank.posterior.low_rank import Axis, Kind
 from fillrank.posterior.protocol import Posterior
@@ -43,7 +44,15 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_threads: int | None
     progress: bool
     # The client is not metadata of the samples, which scikit-learn would route.
-    __metadata_request__fit: ClassVar[dict[str, str]] = {"client": UNUSED}
+    __metadata_request__fit: ClassVar[dict[str, str]] = {
+        "client": UNUSED,
+        "row_features": UNUSED,
+        "column_features": UNUSED,
+    }
+    __metadata_request__predict: ClassVar[dict[str, str]] = {
+        "row_features": UNUSED,
+        "column_features": UNUSED,
+    }
     _predicts_levels: ClassVar[bool] = False
 
     def fit(self, X: Any, y: None = None, *, client: Any = None) -> Self:
@@ -53,15 +62,11 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ----------
         X : Observations, data frame, array, masked array or sparse matrix
             In an array NaN is missing; in a sparse matrix what is not stored is missing. A data
-            frame is wide, unless its columns are named like those of a long table. With a client also
-            a Dask data frame in long form, or the path or glob of Parquet files with such tables,
-            which workers read.
+            frame is wide, unless its columns are named like those of a long table.
         y : None
             Not used; present for scikit-learn.
         client : dask.distributed.Client, optional
-            A cluster whose workers hold the entries and draw the factors, with `GASR`. The same seed
-            gives the same numbers as on one machine, except for a complete table, which one machine
-            handles differently. If workers have read the table, the model has its labels only.
+            Not allowed: of all methods only `GASR` can use a cluster.
         """
         if client is None:
             self._fit(self._observations(X, reset=True))
@@ -140,13 +145,27 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     # Methods after a fit
 
-    def predict(self, rows: Any, columns: Any = None, *, unknown: Unknown = "error") -> np.ndarray:
+    def predict(
+        self,
+        rows: Any,
+        columns: Any = None,
+        *,
+        unknown: Unknown = "error",
+        row_features: Any = None,
+        column_features: Any = None,
+    ) -> np.ndarray:
         """Predict cells by labels, or all cells of a table; see `Completion.predict`."""
         completion = self._completion
         is_known = isinstance(rows, Observations) or is_data_frame(rows)
         if columns is None and (is_known or np.ndim(rows) > 0):
             return completion.predict_rows(self._observations(rows, reset=False))
-        return completion.predict(rows, columns, unknown=unknown)
+        return completion.predict(
+            rows,
+            columns,
+            unknown=unknown,
+            row_features=row_features,
+            column_features=column_features,
+        )
 
     def predict_interval(
         self,
@@ -156,15 +175,39 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         kind: Kind = "observation",
         *,
         unknown: Unknown = "error",
+        row_features: Any = None,
+        column_features: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Credible intervals of cells by labels; see `Completion.predict_interval`."""
-        return self._completion.predict_interval(rows, columns, level, kind, unknown=unknown)
+        return self._completion.predict_interval(
+            rows,
+            columns,
+            level,
+            kind,
+            unknown=unknown,
+            row_features=row_features,
+            column_features=column_features,
+        )
 
     def log_density(
-        self, rows: Any, columns: Any, values: Any, *, unknown: Unknown = "error"
+        self,
+        rows: Any,
+        columns: Any,
+        values: Any,
+        *,
+        unknown: Unknown = "error",
+        row_features: Any = None,
+        column_features: Any = None,
     ) -> np.ndarray:
         """Log predictive densities of values of cells, by labels; see `Completion.log_density`."""
-        return self._completion.log_density(rows, columns, values, unknown=unknown)
+        return self._completion.log_density(
+            rows,
+            columns,
+            values,
+            unknown=unknown,
+            row_features=row_features,
+            column_features=column_features,
+        )
 
     def predict_block(self, rows: Any, columns: Any) -> np.ndarray:
         """Predict all cells of some rows and columns; see `Completion.predict_block`."""
@@ -197,14 +240,14 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table
             Of the same type.
         """
-        return self._fit_and_fill(self._observations(X, reset=True))
+        return self._fit_and_fill(self._observations(X, reset=True), self._fit)
 
-    def _fit_and_fill(self, observations: Observations) -> Any:
+    def _fit_and_fill(self, observations: Observations, fit: Callable[[Observations], None]) -> Any:
         n_rows, n_columns = observations.shape
         remedy = "Use fit(), and predict_missing(), which gives the missing cells in parts."
         # Checked before the fit, which may take long.
         check_table_memory(n_rows * n_columns, remedy, self._predicts_levels, self.progress)
-        self._fit(observations)
+        fit(observations)
         return self._output(observations, self.completion_.predict_table())
 
     def _output(self, observations: Observations, matrix: np.ndarray) -> Any:
@@ -224,9 +267,22 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self._observations(X, reset=False)
         return completion.score(X)
 
-    def fold_in(self, table: Any, axis: Axis = "rows") -> Completion:
+    def fold_in(
+        self,
+        table: Any = None,
+        axis: Axis = "rows",
+        *,
+        row_features: Any = None,
+        column_features: Any = None,
+    ) -> Completion:
         """Complete new rows or columns without a new fit; see `Completion.fold_in`."""
-        return self._completion.fold_in(table, axis)
+        return self._completion.fold_in(
+            table, axis, row_features=row_features, column_features=column_features
+        )
+
+    def update(self, more_entries: Any, axis: Axis = "rows") -> Completion:
+        """Learn from new entries of known rows, without a new fit; see `Completion.update`."""
+        return self._completion.update(more_entries, axis)
 
     def recommend(
         self,
@@ -237,10 +293,17 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         quantile: float = 0.1,
         leave_out: Any = "seen",
         random_state: Any = None,
+        row_features: Any = None,
     ) -> Any:
         """The n best columns for some rows, or for all; see `Completion.recommend`."""
         return self._completion.recommend(
-            rows, n, by, quantile=quantile, leave_out=leave_out, random_state=random_state
+            rows,
+            n,
+            by,
+            quantile=quantile,
+            leave_out=leave_out,
+            random_state=random_state,
+            row_features=row_features,
         )
 
     def sample_completions(self, n: int = 5, random_state: int = 0) -> list[Any]:

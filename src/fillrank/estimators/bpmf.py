@@ -64,6 +64,8 @@ class BPMF(SamplerEstimator):
         How the noise level differs; see `GASR`. With a given ``noise_precision`` it does not.
     robust : bool
         Whether the noise has a Student-t distribution, so that single outlying values count less.
+    missingness : bool
+        Whether the pattern of missing values is used as features of the rows and columns; see `GASR`.
     keep_empty : bool
         Whether columns without any value are filled, if columns have their own units.
     n_chains : int
@@ -98,7 +100,8 @@ class BPMF(SamplerEstimator):
     singular_values_ : ndarray
         Posterior means of the singular values of the signal minus its mean, descending.
     history_ : dict of ndarray
-        Traces (chains, sweeps) of residual variance and noise variance.
+        Traces (chains, sweeps) of residual variance, noise variance, and the share that features
+        explain of the variance of the factors; see `GASR`.
     n_sweeps_ : int
     stop_reason_ : str
         Why the run ended.
@@ -130,6 +133,7 @@ class BPMF(SamplerEstimator):
         units: Literal["auto", "table", "columns"] = "auto",
         noise: Literal["auto", "one", "rows", "columns", "both"] = "auto",
         robust: bool = False,
+        missingness: bool = True,
         keep_empty: bool = False,
         n_chains: int = 2,
         n_threads: int | None = None,
@@ -149,6 +153,7 @@ class BPMF(SamplerEstimator):
         self.units = units
         self.noise = noise
         self.robust = robust
+        self.missingness = missingness
         self.keep_empty = keep_empty
         self.n_chains = n_chains
         self.n_threads = n_threads
@@ -176,6 +181,7 @@ class BPMF(SamplerEstimator):
             "row_draws": "joint",
             "units": "table",
             "noise": "one",
+            "missingness": False,
         }
         return cls(**(settings | changes))
 
@@ -209,9 +215,14 @@ class BPMF(SamplerEstimator):
             bpmf.sweep,
             bpmf.draw,
             bpmf.spectrum,
-            partial(bpmf.history, noise=model.noise),
+            partial(bpmf.history, noise=model.noise, features=model.features),
             uses_complete_tables=True,
-            resumption=Resumption(bpmf.Info, bpmf.traced(model.noise), bpmf.is_valid_state),
+            resumption=Resumption(
+                bpmf.Info,
+                bpmf.traced(model.noise, model.features),
+                bpmf.is_valid_state,
+                model.features.some_values(),
+            ),
         )
 
     def _first_chain(
@@ -226,7 +237,13 @@ class BPMF(SamplerEstimator):
         rank = state.left.shape[1]
         prior = bpmf.Hyperprior(_BETA, float(rank), self.inverse_scale)
         context = bpmf.Context(
-            prior, self.row_draws == "joint", chain_key(*seed), workers, model.noise, is_sampled
+            prior,
+            self.row_draws == "joint",
+            chain_key(*seed),
+            workers,
+            model.noise,
+            is_sampled,
+            model.features,
         )
         return Chain(state, context)
 
@@ -241,8 +258,10 @@ class BPMF(SamplerEstimator):
         else:
             rank = min(_USUAL_MAX_RANK, largest_rank(data.shape))
         if self.start == "random":
-            return bpmf.init(data.shape, rank, _FIRST_NOISE, dtype, rng, model.noise)
+            return bpmf.init(
+                data.shape, rank, _FIRST_NOISE, dtype, rng, model.noise, model.features
+            )
         no_effects = Options(row_effects=False, column_effects=False, centres=False)
         start = column_noise_start if model.by_column else spectral_start
         guess = start(data, rank, no_effects, workers, rng)
-        return bpmf.init_at(guess, dtype, rng, model.noise)
+        return bpmf.init_at(guess, dtype, rng, model.noise, model.features)

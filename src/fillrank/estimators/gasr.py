@@ -78,6 +78,10 @@ class GASR(SamplerEstimator):
         unit it compares "columns" and "both" on held-out entries.
     robust : bool
         Whether the noise has a Student-t distribution, so that single outlying values count less.
+    missingness : bool
+        Whether the pattern of missing values is used as features of the rows and columns: which cells
+        are observed often says something about the values. Where it says nothing, the fit finds that
+        out, and predictions hardly change.
     keep_empty : bool
         Whether columns without any value are filled, with values around 0, if columns have their own
         units. By default they are left empty.
@@ -126,8 +130,9 @@ class GASR(SamplerEstimator):
     notes_ : list of str
         What was chosen and why, and what to know about single columns.
     history_ : dict of ndarray
-        Traces (chains, sweeps) of residual variance, noise variance, a, b and the degrees of freedom of
-        unequal noise.
+        Traces (chains, sweeps) of residual variance, noise variance, a, b, the degrees of freedom of
+        unequal noise, and the share that features explain of the variance of the factors, as
+        ``row_missingness_share``.
     n_sweeps_ : int
     stop_reason_ : str
         Why the run ended.
@@ -159,6 +164,7 @@ class GASR(SamplerEstimator):
         units: Literal["auto", "table", "columns"] = "auto",
         noise: Literal["auto", "one", "rows", "columns", "both"] = "auto",
         robust: bool = False,
+        missingness: bool = True,
         keep_empty: bool = False,
         effects: Literal["auto", "both", "rows", "columns", "mean"] | None = "auto",
         centres: bool = True,
@@ -178,6 +184,7 @@ class GASR(SamplerEstimator):
         self.units = units
         self.noise = noise
         self.robust = robust
+        self.missingness = missingness
         self.keep_empty = keep_empty
         self.effects = effects
         self.centres = centres
@@ -206,6 +213,7 @@ class GASR(SamplerEstimator):
             "n_chains": 1,
             "units": "table",
             "noise": "one",
+            "missingness": False,
             "effects": None,
             "centres": False,
             "start": "random",
@@ -219,12 +227,13 @@ class GASR(SamplerEstimator):
         check_choice("centres", self.centres, (True, False))
         plain = not self.centres and self.effects in (None, "mean") and self.start == "random"
         one = self.units == "table" and self.noise == "one" and not self.robust
-        if self._is_published and not (plain and one):
+        if self._is_published and not (plain and one and not self.missingness):
             raise InputError(
                 "the published sampler has a random start, no centres, no effects but the mean, one "
-                f"unit and one noise level; got start={self.start!r}, centres={self.centres!r}, "
-                f"effects={self.effects!r}, units={self.units!r}, noise={self.noise!r}, "
-                f"robust={self.robust!r}. Use GASR.as_published()."
+                f"unit, one noise level and no features; got start={self.start!r}, "
+                f"centres={self.centres!r}, effects={self.effects!r}, units={self.units!r}, "
+                f"noise={self.noise!r}, robust={self.robust!r}, missingness={self.missingness!r}. "
+                "Use GASR.as_published()."
             )
 
     def _check_weights(self, observations: Observations) -> None:
@@ -238,6 +247,10 @@ class GASR(SamplerEstimator):
                 f"the starts {_STARTS_ON_CLUSTER}; got sampler={self.sampler!r}, "
                 f"units={self.units!r}, start={self.start!r}."
             )
+
+    @property
+    def _takes_features(self) -> bool:
+        return not self._is_published
 
     @property
     def _is_published(self) -> bool:
@@ -274,10 +287,15 @@ class GASR(SamplerEstimator):
             gasr_published.sweep if self._is_published else gasr.sweep,
             gasr.draw,
             partial(gasr.spectrum, options=self._options(model)),
-            partial(gasr.history, noise=model.noise),
+            partial(gasr.history, noise=model.noise, features=model.features),
             adapt if self._is_published else None,
             uses_complete_tables=not self._is_published,
-            resumption=Resumption(Info, gasr.traced(model.noise), is_valid_state),
+            resumption=Resumption(
+                Info,
+                gasr.traced(model.noise, model.features),
+                partial(is_valid_state, features=model.features),
+                model.features.some_values(),
+            ),
         )
 
     def _first_chain(
@@ -287,7 +305,13 @@ class GASR(SamplerEstimator):
         # Even if the burn-in is short: overrelaxation would slow down a chain that has not converged.
         relaxed_from = max(plan.burn_in, _FEWEST_BEFORE_RELAXATION)
         context = Context(
-            self._options(model), chain_key(*seed), workers, relaxed_from, _NOISE_FROM, rates_from=0
+            self._options(model),
+            chain_key(*seed),
+            workers,
+            relaxed_from,
+            _NOISE_FROM,
+            rates_from=0,
+            features=model.features,
         )
         return Chain(self._first_state(data, model, context, rng), context)
 
@@ -303,4 +327,4 @@ class GASR(SamplerEstimator):
         if model.by_column and self.start == "spectral":
             start = column_noise_start
         guess = start(data, max_rank, context.options, context.workers, rng)
-        return init(guess, dtype, rng, model.noise)
+        return init(guess, dtype, rng, model.noise, model.features)

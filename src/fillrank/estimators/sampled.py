@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
@@ -16,24 +17,21 @@ from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError, S
 from fillrank.estimators.base import Estimator
 from fillrank.estimators.checks import check_value_range, seed_from, warn_of_few_entries
 from fillrank.estimators.convergence import warn_unconverged
+from fillrank.estimators.noise_trial import decide_row_noise
+from fillrank.estimators.run_result import reason_to_continue, run_result, within_table
 from fillrank.estimators.table_model import (
     NOISES,
     UNITS,
     Choices,
     TableModel,
-    decide_row_noise,
-    hold_out,
-    log_score,
     remote_table_model,
     table_model,
 )
+from fillrank.features.given import NOT_GIVEN, GivenFeatures, given_features
+from fillrank.features.pattern import EntryMasks, Masks, RemoteMasks, pattern_blocks
 from fillrank.kernels.gaussian_rows import gaussian_rows
-from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics, diagnose_run
-from fillrank.posterior.halves import halved
-from fillrank.posterior.low_rank import MOST_DRAWS, LowRankPosterior
-from fillrank.posterior.mean import mean_draw
-from fillrank.posterior.rank import most_probable, rank_probabilities
-from fillrank.posterior.record import Record
+from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics
+from fillrank.posterior.low_rank import Axis
 from fillrank.run.chains import Chain, ObservedData, Sampler
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.run.loop import (
@@ -46,12 +44,11 @@ from fillrank.run.loop import (
     execute,
     start_run,
 )
-from fillrank.run.recorder import Recorder, Traces
 from fillrank.runtime.kernel_cache import must_compile
 from fillrank.runtime.progress import report_once, report_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.runtime.warnings import warn_user
-from fillrank.samplers.model import CompleteData, Data, Draw, detect_complete
+from fillrank.samplers.model import CompleteData, Data, Draw, RemoteData, detect_complete
 from fillrank.table.observations import Observations, fingerprint
 from fillrank.table.units import Units, standardise
 from fillrank.validation import check_choice, check_integer
@@ -59,14 +56,10 @@ from fillrank.validation import check_choice, check_integer
 if TYPE_CHECKING:
     from fillrank.cluster.distribute import RemoteTable
 
-# The unit of a traced quantity, as a power of the data's unit.
-_UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
 # Settings that may change when a run continues, in this process or from a checkpoint.
 _MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress"}
 # The number of factors by which memory on a cluster is estimated, if the table decides it.
 _EXPECTED_RANK = 30
-# A chain that no run has, for the trials that decide on the noise.
-_TRIAL = 2**16
 
 
 class RunState(NamedTuple):
@@ -100,13 +93,23 @@ class SamplerEstimator(Estimator):
     units: Literal["auto", "table", "columns"]
     noise: Literal["auto", "one", "rows", "columns", "both"]
     robust: bool
+    missingness: bool
     keep_empty: bool
     dtype: Literal["float32", "float64"]
     value_range: Any
     random_state: Any
     checkpoint: str | os.PathLike[str] | None
 
-    def fit(self, X: Any, y: None = None, *, weights: Any = None, client: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        weights: Any = None,
+        row_features: Any = None,
+        column_features: Any = None,
+        client: Any = None,
+    ) -> Self:
         """Fit the model to the observed entries.
 
         Parameters
@@ -123,20 +126,35 @@ class SamplerEstimator(Estimator):
             model divided by its weight. Weights are above 0, and 1 for a typical entry; where X is
             missing, they are ignored. A data frame has the labels of X. `Observations` have weights of
             their own, and those of a long table are in a column: see `Observations.from_table`.
+        row_features, column_features : data frame, array or sparse matrix, optional
+            What is known about the rows, or columns, beside their values: a line for each. A data frame
+            is matched by its labels, in the index or in the first column; an array or sparse matrix by
+            position. Numbers are standardised, categories are coded, and values may be missing. Also
+            with a client they are in the memory of this machine.
         client : dask.distributed.Client, optional
             A cluster whose workers hold the entries and draw the factors, with `GASR`. The same seed
             gives the same numbers as on one machine, except for a complete table, which one machine
             handles differently. If workers have read the table, the model has its labels only.
         """
         if client is None:
-            self._fit(self._observations(X, reset=True, weights=weights))
+            observations = self._observations(X, reset=True, weights=weights)
+            self._check_weights(observations)
+            self._complete(observations, self._given(observations, row_features, column_features))
         elif weights is not None:
             raise _no_weights_on_cluster()
         else:
-            self._fit_on_cluster(X, client)
+            self._fit_on_cluster(X, client, row_features, column_features)
         return self
 
-    def fit_transform(self, X: Any, y: None = None, *, weights: Any = None) -> Any:
+    def fit_transform(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        weights: Any = None,
+        row_features: Any = None,
+        column_features: Any = None,
+    ) -> Any:
         """Fit, and fill in the missing cells of the same table.
 
         Parameters
@@ -147,13 +165,34 @@ class SamplerEstimator(Estimator):
             Not used; present for scikit-learn.
         weights : array, sparse matrix or data frame of the shape of X, optional
             As in `fit`.
+        row_features, column_features : data frame, array or sparse matrix, optional
+            As in `fit`.
 
         Returns
         -------
         table
             Of the same type.
         """
-        return self._fit_and_fill(self._observations(X, reset=True, weights=weights))
+        observations = self._observations(X, reset=True, weights=weights)
+        self._check_weights(observations)
+        given = self._given(observations, row_features, column_features)
+        return self._fit_and_fill(observations, partial(self._complete, given=given))
+
+    def _given(
+        self, observations: Observations, row_features: Any, column_features: Any
+    ) -> GivenFeatures:
+        """The features of rows and columns that users have given, and those of dates."""
+        is_given = row_features is not None or column_features is not None
+        if is_given and not self._takes_features:
+            raise NotSupportedError("the published sampler takes no features.")
+        if not self._takes_features:
+            return NOT_GIVEN
+        return given_features(observations, row_features, column_features)
+
+    @property
+    def _takes_features(self) -> bool:
+        """Whether the sampler takes features."""
+        return True
 
     def _check_weights(self, observations: Observations) -> None:
         """Samplers use the weights of entries."""
@@ -200,8 +239,9 @@ class SamplerEstimator(Estimator):
 
     # On one machine
 
-    def _complete(self, observations: Observations) -> None:
-        with self._setup(partial(fingerprint, observations), len(observations)) as setup:
+    def _complete(self, observations: Observations, given: GivenFeatures = NOT_GIVEN) -> None:
+        known_by = partial(fingerprint, observations)
+        with self._setup(known_by, len(observations), given) as setup:
             warn_of_few_entries(len(observations), self._fewest_entries)
             model = self._table_model(observations)
             data = self._standard(observations, model)
@@ -211,6 +251,8 @@ class SamplerEstimator(Estimator):
             )
             with one_blas_thread(), self._workers() as workers:
                 model = self._decide_noise(data, model, setup, workers)
+                # After the trial: features must not know which entries it holds out.
+                model = self._with_features(data, model, given, workers)
                 for note in model.notes:
                     report_once(note, self.progress)
                 chains = self._first_chains(data, model, setup, workers)
@@ -229,14 +271,22 @@ class SamplerEstimator(Estimator):
         """The model; where it is in doubt, with the noise that held-out entries prefer."""
         if not model.in_doubt:
             return model
-        train, held = hold_out(data, setup.seed)
-        scores = []
-        for has_row_noise in (False, True):
-            noise = model.noise._replace(rows=has_row_noise, columns=True)
-            trial = model._replace(noise=noise)
-            chain = self._first_chain(train, trial, setup.plan, workers, [setup.seed, _TRIAL])
-            scores.append(log_score(chain, self._sampler(trial), train, held))
-        return decide_row_noise(model, *scores)
+
+        def start(train: Data, trial: TableModel, seed: list[int]) -> tuple[Chain, Sampler]:
+            chain = self._first_chain(train, trial, setup.plan, workers, seed)
+            return chain, self._sampler(trial)
+
+        return decide_row_noise(model, data, setup.seed, start)
+
+    def _with_features(
+        self, data: Data | RemoteData, model: TableModel, given: GivenFeatures, workers: Workers
+    ) -> TableModel:
+        """The model with the features that were given, and those of the missing values."""
+        blocks = given.blocks
+        if self.missingness and data.n_entries < math.prod(data.shape):
+            blocks = blocks.joined(pattern_blocks(_masks(data, workers)))
+        notes = (*model.notes, *given.notes)
+        return model._replace(notes=notes).with_blocks(blocks, np.dtype(self.dtype))
 
     def _first_chains(
         self, data: Any, model: TableModel, setup: RunSetup, workers: Workers
@@ -265,16 +315,21 @@ class SamplerEstimator(Estimator):
 
     # On a cluster: the entries are with its workers, the chains are here
 
-    def _fit_on_cluster(self, X: Any, client: Any) -> None:
+    def _fit_on_cluster(
+        self, X: Any, client: Any, row_features: Any = None, column_features: Any = None
+    ) -> None:
         self._checked_plan(n_entries=0)
         self._check_for_cluster()
         from fillrank.cluster.monitor import allow_large_arguments, check_client
 
         check_client(client)
         with allow_large_arguments():
-            self._complete_on_cluster(self._distribute(X, client))
+            table = self._distribute(X, client)
+            # If workers have read the table, its labels are here, and features need no more.
+            given = self._given(table.observations, row_features, column_features)
+            self._complete_on_cluster(table, given)
 
-    def _complete_on_cluster(self, table: RemoteTable) -> None:
+    def _complete_on_cluster(self, table: RemoteTable, given: GivenFeatures) -> None:
         observations, data = table.observations, table.data
         value_range = self._range_of(table)
         units = Units.equal(table.location, table.scale, observations.shape[1], value_range)
@@ -282,10 +337,13 @@ class SamplerEstimator(Estimator):
         # If the entries are also here, the same checkpoint can be used on one machine and on a cluster.
         known_by = partial(fingerprint, observations) if len(observations) else table.fingerprint
         with (
-            self._setup(known_by, data.n_entries) as setup,
+            self._setup(known_by, data.n_entries, given) as setup,
             one_blas_thread(),
             self._workers() as workers,
         ):
+            model = self._with_features(data, model, given, workers)
+            for note in model.notes:
+                report_once(note, self.progress)
             chains = self._first_chains(data, model, setup, workers)
             self.n_features_in_ = observations.shape[1]
             state = RunState(self._start(chains, data, model, setup), setup.plan, model)
@@ -325,9 +383,9 @@ class SamplerEstimator(Estimator):
         if checkpoint is not None:
             run = checkpoint.restore(run, sampler)
             keep = checkpoint.save
-        judge = partial(_reason_to_continue, shape=observations.shape)
+        judge = partial(reason_to_continue, shape=observations.shape)
         outcome = execute(run, data, sampler, plan, self.progress, keep, judge)
-        self._store(observations, *_result(outcome, model, observations.shape))
+        self._store(observations, *run_result(outcome, model, observations.shape))
         unused = outcome.run._replace(chains=_with_workers(outcome.run.chains, None))
         self._run_state = RunState(unused, plan, model)
         self._fitted_with = self._settings()
@@ -335,7 +393,10 @@ class SamplerEstimator(Estimator):
 
     @contextmanager
     def _setup(
-        self, fingerprint_of_entries: Callable[[], str], n_entries: int
+        self,
+        fingerprint_of_entries: Callable[[], str],
+        n_entries: int,
+        given: GivenFeatures = NOT_GIVEN,
     ) -> Iterator[RunSetup]:
         """The setup of the run: that of the run in the checkpoint's folder, if there is one."""
         plan = self._checked_plan(n_entries)
@@ -348,7 +409,8 @@ class SamplerEstimator(Estimator):
             found = checkpoint.found
             is_given = isinstance(self.random_state, Integral)
             seed = seed_from(self.random_state) if is_given or not found else found.seed
-            checkpoint.identify(self._identity(fingerprint_of_entries(), plan), seed)
+            identity = self._identity(fingerprint_of_entries(), plan) | given.identity()
+            checkpoint.identify(identity, seed)
             try:
                 yield RunSetup(plan, seed, checkpoint)
             finally:
@@ -393,6 +455,7 @@ class SamplerEstimator(Estimator):
         check_choice("units", self.units, UNITS)
         check_choice("noise", self.noise, NOISES)
         check_choice("robust", self.robust, (True, False))
+        check_choice("missingness", self.missingness, (True, False))
         check_choice("keep_empty", self.keep_empty, (True, False))
         check_integer("n_chains", self.n_chains, 1)
         if self.max_rank != "auto":
@@ -442,6 +505,14 @@ class SamplerEstimator(Estimator):
         """The run as ArviZ' data structure; see `Completion.to_arviz`."""
         return self._completion.to_arviz()
 
+    def feature_effects(self, side: Axis = "rows", level: float = 0.9) -> Any:
+        """What given features change in predictions; see `Completion.feature_effects`."""
+        return self._completion.feature_effects(side, level)
+
+    def explained_variance(self, side: Axis = "rows") -> dict[str, float]:
+        """The shares of variance that features explain; see `Completion.explained_variance`."""
+        return self._completion.explained_variance(side)
+
     def run_longer(self, n_sweeps: int) -> Self:
         """Run more sweeps. The result is exactly that of one longer run with the same burn-in.
 
@@ -482,7 +553,14 @@ class SamplerEstimator(Estimator):
     def recorded_draws(self) -> list[Draw]:
         """All draws that the run has stored, in standard units; ``posterior_`` has some of them."""
         check_is_fitted(self)
-        return _within(self._run_state.run.recorder.draws, self.observations_.shape)
+        return within_table(self._run_state.run.recorder.draws, self.observations_.shape)
+
+
+def _masks(data: Data | RemoteData, workers: Workers) -> Masks:
+    """The mask of the entries, where they are."""
+    if isinstance(data, RemoteData):
+        return RemoteMasks(*data)
+    return EntryMasks(*data, workers)
 
 
 def _no_weights_on_cluster() -> NotSupportedError:
@@ -490,88 +568,6 @@ def _no_weights_on_cluster() -> NotSupportedError:
         "a cluster cannot use the weights of entries",
         advice="Fit the table on one machine, or leave the weights out.",
     )
-
-
-def _result(
-    outcome: Outcome, model: TableModel, shape: tuple[int, int]
-) -> tuple[LowRankPosterior, Record]:
-    """The posterior and the record of a run, in the units of the data.
-
-    If columns have their own units, what describes the complete table is in standard units.
-    """
-    units = model.units
-    recorder = outcome.run.recorder
-    mean = mean_draw(_within(recorder.draws, shape))
-    draws = _within(recorder.spread_draws(MOST_DRAWS), shape)
-    traces = recorder.traces()
-    draws = halved(draws, traces.probe_rows % shape[0], traces.probe_columns % shape[1])
-    probabilities = _rank_probabilities(recorder, traces, shape)
-    scale = units.shared_scale
-    record = Record(
-        rank=most_probable(probabilities),
-        history={
-            name: trace * scale ** _UNIT_POWERS.get(name, 0)
-            for name, trace in traces.history.items()
-        },
-        stop_reason=outcome.stop_reason,
-        rank_probabilities=probabilities,
-        noise_variance=mean.noise.average() * scale**2,
-        row_noise=scale * _mean_of(draw.noise.row_scales() for draw in draws),
-        column_noise=units.scale * _mean_of(draw.noise.column_scales() for draw in draws),
-        singular_values=scale * traces.spectra.mean(axis=(0, 1)),
-        n_sweeps=outcome.run.n_sweeps,
-        interrupted=outcome.interrupted,
-        reached_limit=outcome.reached_limit,
-        traces=traces,
-        units=model.units_name,
-        noise=model.noise_name,
-        notes=[*model.notes, *_rank_notes(probabilities, traces, shape)],
-    )
-    return LowRankPosterior(draws, units, mean), record
-
-
-def _rank_notes(
-    probabilities: dict[int, float], traces: Traces, shape: tuple[int, int]
-) -> list[str]:
-    """A note if all factors that were allowed stand above the noise, so that there may be more."""
-    n_components = traces.spectra.shape[2]
-    if most_probable(probabilities) < min(n_components, *shape) or n_components >= min(shape) - 1:
-        return []
-    return [
-        f"All {n_components} factors that max_rank allows are stronger than the noise: raise it."
-    ]
-
-
-def _mean_of(arrays: Iterable[np.ndarray]) -> np.ndarray:
-    mean: np.ndarray = np.mean([*arrays], axis=0)
-    return mean
-
-
-def _rank_probabilities(
-    recorder: Recorder, traces: Traces, shape: tuple[int, int]
-) -> dict[int, float]:
-    noise = float(np.mean([draw.noise.average() for draw in recorder.draws]))
-    return rank_probabilities(traces.spectra, shape, traces.n_entries, noise)
-
-
-def _reason_to_continue(recorder: Recorder, shape: tuple[int, int]) -> str:
-    """Why a run has not converged so far; empty if it has."""
-    traces = recorder.traces()
-    rank = most_probable(_rank_probabilities(recorder, traces, shape))
-    return diagnose_run(traces, rank).reason
-
-
-def _within(draws: list[Draw], shape: tuple[int, int]) -> list[Draw]:
-    """The draws without the empty second row or column that a single one gets during the fit."""
-    m, n = shape
-    return [
-        Draw(
-            draw.left[:m],
-            draw.right[:n],
-            draw.noise._replace(rows=draw.noise.rows[:m], columns=draw.noise.columns[:n]),
-        )
-        for draw in draws
-    ]
 
 
 def _with_workers(chains: tuple[Chain, ...], workers: Workers | None) -> tuple[Chain, ...]:

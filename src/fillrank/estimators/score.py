@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.completion import Completion, Unknown
+from fillrank.completion import Completion
+from fillrank.completions.unknown_labels import Unknown
 from fillrank.errors import InputError
 from fillrank.estimators.base import Estimator
 from fillrank.posterior.metrics import coverage, interval_score, mae, nmae, rmse

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
-from fillrank.posterior.low_rank import log_densities
-from fillrank.run.chains import Chain, Sampler
-from fillrank.samplers.model import Data
+from fillrank.features.blocks import NO_BLOCKS, Blocks
+from fillrank.samplers.feature_steps import WITHOUT_FEATURES, BothFeatures, join_blocks
 from fillrank.samplers.noise_steps import NoiseModel
-from fillrank.table.entries import Entries, transpose
 from fillrank.table.observations import Observations
 from fillrank.table.units import Units, choose_units, column_units, shared_units
 
@@ -20,11 +16,8 @@ UNITS = ("auto", "table", "columns")
 NOISES = ("auto", "one", "rows", "columns", "both")
 # The smallest noise that is distinguished if columns have their own units, in standard deviations.
 _RESOLUTION = 0.03
-# Where it is not clear whether the noise differs by row, both are tried on a share of the entries, with
-# so many sweeps, of which the second half counts. Row noise must gain so much of the mean log density:
-# its gain is in some rows, and its loss in the squared error of others.
-_HELD_OUT, _TRIAL_SWEEPS, _CLEAR_GAIN = 0.1, 150, 0.05
-# Fewer entries cannot show such a gain. In larger tables row noise is taken without a trial.
+# Numbers of entries for which a trial decides on row noise (`noise_trial`), if it is not clear. Fewer
+# cannot show a gain; in larger tables row noise is taken without a trial.
 _ENTRIES_TO_TRY = (20, 200_000)
 
 
@@ -32,7 +25,7 @@ class TableModel(NamedTuple):
     """The units of a table's columns, its noise, and notes that say what was chosen and why.
 
     ``by_column`` is whether columns have their own units; ``in_doubt`` whether row noise is to be
-    decided by held-out entries.
+    decided by held-out entries. ``features`` are ``blocks`` as samplers take them.
     """
 
     units: Units
@@ -40,6 +33,14 @@ class TableModel(NamedTuple):
     noise: NoiseModel
     in_doubt: bool = False
     notes: tuple[str, ...] = ()
+    blocks: Blocks = NO_BLOCKS
+    features: BothFeatures = WITHOUT_FEATURES
+
+    def with_blocks(self, blocks: Blocks, dtype: np.dtype) -> TableModel:
+        """The same with these features, in the precision of the sampler."""
+        sides = ({block.name: block.values for block in side} for side in blocks)
+        features = BothFeatures(*(join_blocks(side, dtype) for side in sides))
+        return self._replace(blocks=blocks.astype(dtype), features=features)
 
     @property
     def noise_name(self) -> str:
@@ -125,50 +126,3 @@ def _column_notes(observations: Observations, units: Units) -> list[str]:
 def _listed(labels: np.ndarray, most: int = 5) -> str:
     shown = ", ".join(str(label) for label in labels[:most])
     return shown if labels.size <= most else f"{shown} and {labels.size - most} more"
-
-
-# Row noise by held-out entries
-
-
-def hold_out(data: Data, seed: int) -> tuple[Data, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(the data without some entries, (rows, columns, values) of these)."""
-    entries, n_columns = data.rows, data.shape[1]
-    n_held = max(1, round(_HELD_OUT * entries.n_entries))
-    chosen = np.zeros(entries.n_entries, dtype=bool)
-    chosen[np.random.default_rng(seed).permutation(entries.n_entries)[:n_held]] = True
-    row_of = np.repeat(np.arange(data.shape[0]), np.diff(entries.pointers))
-    held = row_of[chosen], entries.indices[chosen], entries.values[chosen].astype(np.float64)
-    pointers = np.searchsorted(row_of[~chosen], np.arange(data.shape[0] + 1))
-    weights = entries.weights[~chosen] if entries.weights.size else entries.weights
-    rows = Entries(pointers, entries.indices[~chosen], entries.values[~chosen], weights)
-    return Data(rows, transpose(rows, n_columns)), held
-
-
-def log_score(
-    chain: Chain, sampler: Sampler, data: Any, held: tuple[np.ndarray, np.ndarray, np.ndarray]
-) -> float:
-    """The mean log predictive density of held-out entries, from a short run of a chain."""
-    rows, columns, values = held
-    state, terms = chain.state, []
-    for t in range(_TRIAL_SWEEPS):
-        state, _ = sampler.sweep(state, data, chain.context)
-        if t >= _TRIAL_SWEEPS // 2:
-            drawn = sampler.draw(state)
-            distance = values - drawn.at(rows, columns)
-            variance, degrees = drawn.noise.at(rows, columns), np.array(drawn.noise.degrees)
-            terms.append(log_densities(distance, variance, degrees))
-    density = logsumexp(np.array(terms), axis=0) - math.log(len(terms))
-    return float(density.mean())
-
-
-def decide_row_noise(model: TableModel, equal_rows: float, unequal_rows: float) -> TableModel:
-    """The model with the noise that the log scores of both prefer, and a note."""
-    gain = unequal_rows - equal_rows
-    has_row_noise = gain > _CLEAR_GAIN
-    what = "differs by row and by column" if has_row_noise else "differs by column"
-    note = (
-        f"The noise {what}: with row noise the log density of held-out entries is "
-        f"{abs(gain):.2g} {'higher' if gain > 0 else 'lower'}."
-    )
-    noise = model.noise._replace(rows=has_row_noise, columns=True)
-    return model._replace(noise=noise, in_doubt=False, notes=(*model.notes, note))

@@ -3,6 +3,8 @@
 import difflib
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -25,7 +27,7 @@ MATRIX_ENDINGS = (*MATRIX_MARKET_ENDINGS, ".npy", ".npz")
 ENDINGS = (*TEXT_ENDINGS, ".parquet", *MATRIX_ENDINGS)
 
 
-class _File(NamedTuple):
+class SourceFile(NamedTuple):
     """A file to read: its path or the open file, its name in messages, and its kind."""
 
     source: Path | IO[Any]
@@ -131,27 +133,36 @@ def read(
     fields = given_fields(row, column, value, layout)
     weights = given_weight(weight, standard_error)
     if isinstance(source, (str, PathLike)):
-        files = _find_files(Path(source), format, name)
+        files = find_files(Path(source), format, name)
     elif is_open_file(source):
         files = [_describe_file(source, format, name or _own_name(source))]
     else:
         if format is not None or name is not None:
             raise InputError(f"format and name are for files; got {type(source).__name__}.")
         return _from_memory(source, fields, layout, duplicates, weights)
-    try:
+    # Errors of readers have a place in the file; those of tables do not name the file yet.
+    with located_errors(name or (files[0].name if len(files) == 1 else str(source)), files[0].name):
         return _read_files(files, fields, layout, duplicates, weights)
+
+
+@contextmanager
+def located_errors(label: str, first: str) -> Iterator[None]:
+    """Add the name of the file to errors about its content, and convert those of the system.
+
+    ``first`` is the first file, if ``label`` stands for several.
+    """
+    try:
+        yield
     except InputError as error:
-        # Errors of readers have a place in the file; those of tables do not name the file yet.
-        label = name or (files[0].name if len(files) == 1 else str(source))
         raise (error if _has_place(error, label) else error.at(label)) from error
     except OSError as error:
         raise ReadError(
-            f"the file cannot be read ({error.strerror or error})", place=files[0].name
+            f"the file cannot be read ({error.strerror or error})", place=first
         ) from error
     except MemoryError as error:
         raise ReadError(
             "the file takes more memory than is available",
-            place=files[0].name,
+            place=first,
             advice="Read a part of it.",
         ) from error
 
@@ -161,7 +172,7 @@ def _has_place(error: InputError, name: str) -> bool:
 
 
 def _read_files(
-    files: list[_File],
+    files: list[SourceFile],
     fields: LongFields | None,
     layout: Layout,
     duplicates: Duplicates,
@@ -214,7 +225,7 @@ def _own_name(file: IO[Any]) -> str:
 
 def _describe_file(
     source: Path | IO[Any], format: str | None, name: str, path: Path | None = None
-) -> _File:
+) -> SourceFile:
     """Determine the kind of a file from its name or its format."""
     named = Path(name) if path is None else path
     # The format of an open file is that of its content, whatever its name is.
@@ -235,10 +246,10 @@ def _describe_file(
             advice=("Or name its kind, as in ", Setting("format", "csv"), "."),
             kind="format",
         )
-    return _File(source, name, ending, is_gzip and has_gzip)
+    return SourceFile(source, name, ending, is_gzip and has_gzip)
 
 
-def _find_files(path: Path, format: str | None, name: str | None) -> list[_File]:
+def find_files(path: Path, format: str | None = None, name: str | None = None) -> list[SourceFile]:
     """The file at a path, or for Parquet all files that match a pattern."""
     file = _describe_file(path, format, name or str(path), path)
     if file.ending == ".parquet" and "*" in path.name and not path.exists():

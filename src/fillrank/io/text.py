@@ -182,7 +182,7 @@ def read_text(
     weight: WeightField | None = None,
 ) -> Observations:
     """Read a text table; `fillrank.io.read.read` documents the rules."""
-    table = _open_table(text, source)
+    table = open_table(text, source)
     fields = fields or named_fields(table.names, layout)
     weight_at = None if weight is None else table.position(weight.name)
     if fields is not None:
@@ -273,8 +273,11 @@ def parse_number(text: str, delimiter: str) -> float | None:
     return parse_number(text.replace(",", "."), ",") if delimiter == ";" and "," in text else None
 
 
-def _open_table(text: str, source: str) -> TextTable:
-    """Determine the delimiter and the header."""
+def open_table(text: str, source: str, needs_header: bool = False) -> TextTable:
+    """Determine the delimiter and the header.
+
+    With ``needs_header``, a first line that may be a header is one, and any other is refused.
+    """
     lines = (line for line in _iter_lines(text) if line.strip(_BLANK))
     head_text = "".join(islice(lines, _HEAD))
     if not head_text:
@@ -283,6 +286,9 @@ def _open_table(text: str, source: str) -> TextTable:
     head = [fields for fields in split_lines(head_text, delimiter) if not _is_blank(fields)]
     width = _most_common_width(head)
     has_header = _has_header(head, width, delimiter)
+    if needs_header and not has_header:
+        _check_may_be_header(head, delimiter, source)
+        has_header = True
     names: list[Any] = list(range(width))
     if has_header:
         names = [name.strip() for name in head.pop(0)]
@@ -339,6 +345,20 @@ def _has_header(head: list[list[str]], width: int, delimiter: str) -> bool:
         return True
     filled = not any(name.strip() == "" for name in first[1:])
     return is_label_column(first[0]) and filled and len(set(first)) == len(first)
+
+
+def _check_may_be_header(head: list[list[str]], delimiter: str, source: str) -> None:
+    """Raise ReadError if the first line has a number, or a text that is repeated below it."""
+    first, *rest = head
+    for j, name in enumerate(first):
+        is_repeated = any(len(fields) > j and fields[j] == name for fields in rest)
+        if is_repeated or parse_number(name, delimiter) is not None:
+            raise ReadError(
+                "the first line must be a header with the name of each column",
+                place=source,
+                value=_shorten(name),
+                advice="Add a first line with their names.",
+            )
 
 
 def _are_numbers(cells: Sequence[str], delimiter: str) -> bool:

@@ -2,12 +2,12 @@ r"""The half-sweep of a complete table: joint draws of all rows, by matrix produ
 
 Row i holds a value x_j in every column j, and x_j ~ N(c . f_j, s2_i / b_j), where c = ``own[i]`` are
 the row's coefficients, f_j = ``other[j]`` the factors of column j, s2_i the noise variance of the row
-and b_j the relative precision of the column. The free coefficients have the prior N(mu, Lam^-1); the
+and b_j the relative precision of the column. The free coefficients have the prior N(mu_i, Lam^-1); the
 others do not change. All rows have the same factors. Let F be the columns of ``other`` that belong to
 the free coefficients, B = diag(b), and e the residual of x under the present coefficients. Then the
 free ones have the distribution
 
-    c | x ~ N(c + Q^-1 h, s2_i Q^-1),    Q = F^T B F + s2_i Lam,    h = F^T B e + s2_i Lam (mu - c).
+    c | x ~ N(c + Q^-1 h, s2_i Q^-1),    Q = F^T B F + s2_i Lam,    h = F^T B e + s2_i Lam (mu_i - c).
 
 One decomposition serves the Q of all rows: with W such that W^T Lam W = I and W^T F^T B F W = diag(l),
 Q^-1 = W diag(1 / (l + s2_i)) W^T. With z ~ N(0, I), a fresh draw adds
@@ -32,10 +32,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
-from fillrank.draws.normal import normal_from_bits
-from fillrank.draws.streams import Address, row_bits, start_stream
+from fillrank.draws.normal import row_normals
+from fillrank.draws.streams import Address
 from fillrank.kernels.factors import gram
-from fillrank.kernels.gaussian_rows import RowNoise
+from fillrank.kernels.gaussian_rows import NO_SHIFTS, RowNoise
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 
@@ -59,15 +59,17 @@ class Dense(NamedTuple):
 
 
 class RowPrior(NamedTuple):
-    """N(mean, precision^-1), for the coefficients of a row with the indices ``free``.
+    """N(mean + shifts_i, precision^-1), for the coefficients of row i with the indices ``free``.
 
-    ``relaxation`` is that of `gaussian_rows.Prior`, here for a joint draw of all coefficients.
+    ``relaxation`` and ``shifts`` are those of `gaussian_rows.Prior`, the first here for a joint draw of
+    all coefficients.
     """
 
     free: np.ndarray
     mean: np.ndarray
     precision: np.ndarray
     relaxation: float = 0.0
+    shifts: np.ndarray = NO_SHIFTS
 
 
 class _Conditional(NamedTuple):
@@ -107,19 +109,6 @@ def _take_off_fit(own, gram, products, squares):
             products[i, k] -= fitted[i, k]
 
 
-@njit
-def _normals(address, start, shape):
-    """Standard normals for the free coefficients of rows from number ``start`` on."""
-    stream = start_stream(address.key, address.sweep, address.purpose)
-    bits = np.empty(shape[1], dtype=np.uint64)
-    z = np.empty(shape)
-    for i in range(shape[0]):
-        row_bits(stream, start + i, bits)
-        for p in range(shape[1]):
-            z[i, p] = normal_from_bits(bits[p], stream, start + i, p)
-    return z
-
-
 @njit(nogil=True, cache=True)
 def _draw(own, products, given, variances, address, start, squares):
     """Draw rows from number ``start`` on, and update the weighted squares of their residuals.
@@ -132,11 +121,13 @@ def _draw(own, products, given, variances, address, start, squares):
     for i in range(n_rows):
         for p in range(n_free):
             away[i, p] = given.prior.mean[p] - own[i, free[p]]
+            if given.prior.shifts.shape[0]:
+                away[i, p] += given.prior.shifts[start + i, free[p]]
     h = np.dot(away, given.prior.precision)
     for i in range(n_rows):
         for p in range(n_free):
             h[i, p] = products[i, free[p]] + variances[i] * h[i, p]
-    g, z = np.dot(h, given.W), _normals(address, start, h.shape)
+    g, z = np.dot(h, given.W), row_normals(address, start, h.shape)
     for i in range(n_rows):
         for p in range(n_free):
             share = 1.0 / (given.eigenvalues[p] + variances[i])

@@ -119,6 +119,32 @@ def gram(
     return np.asarray(sums.sum(axis=0))
 
 
+@njit(nogil=True, cache=True)
+def _cross_parts(features, factors, bounds, sums, start, stop):
+    for p in range(start, stop):
+        for first in range(bounds[p], bounds[p + 1], _ROWS):
+            last = min(first + _ROWS, bounds[p + 1])
+            sums[p] += np.dot(features[first:last].T, factors[first:last])
+
+
+def cross_products(features: np.ndarray, factors: np.ndarray, workers: Workers) -> np.ndarray:
+    """sum_i F_i f_i^T in float64, over the rows F_i of features and f_i of factors.
+
+    Examples
+    --------
+    >>> features = np.array([[1.0, 0.0], [3.0, 2.0]])
+    >>> cross_products(features, np.array([[1.0], [2.0]]), Workers(1))
+    array([[7.],
+           [4.]])
+    """
+    (n, p), width = features.shape, factors.shape[1]
+    bounds = np.linspace(0, n, min(_PARTS, -(-n // _ROWS)) + 1).astype(np.int64)
+    sums = np.zeros((bounds.size - 1, p, width))
+    work = partial(_cross_parts, features, factors, bounds, sums)
+    workers.for_rows(work, bounds * p * width // 900)
+    return np.asarray(sums.sum(axis=0))
+
+
 def multiplied(factors: np.ndarray, matrix: np.ndarray, workers: Workers) -> np.ndarray:
     """The product of factors and a small matrix, in the factors' precision."""
     matrix = np.ascontiguousarray(matrix, dtype=factors.dtype)

@@ -3,8 +3,8 @@
 Row i holds values x_j in the columns j of Omega_i, and x_j ~ N(sum_k c_k f_jk, s2_i / (b_j w_ij)),
 where c = ``own[i]`` are the row's coefficients, f_j = ``other[j]`` the factors of column j, s2_i the
 noise variance of the row, b_j the relative precision of the column and w_ij the weight of the entry
-(`RowNoise`). A free coefficient has the prior N(mean_k, 1/precision_k); the others do not change. The
-columns of a table are the rows of its transpose, so this one kernel serves both sides.
+(`RowNoise`). A free coefficient has the prior N(mean_k + shift_ik, 1/precision_k); the others do not
+change. The columns of a table are the rows of its transpose, so this one kernel serves both sides.
 
 Precisions of columns are included in values and factors, both multiplied by sqrt(b_j) as they are
 loaded. Weights of entries scale the tile: then the sums below are weighted without a change.
@@ -47,10 +47,14 @@ from fillrank.runtime.kernel_cache import njit
 # How many entries ahead factors are prefetched, and the bytes of a cache line.
 _AHEAD = 32
 _LINE = 64
+# Rows that have all the same prior.
+NO_SHIFTS = np.zeros((0, 0), np.float32)
 
 
 class Prior(NamedTuple):
-    """The free coefficients: their indices k, and their priors N(mean_k, 1/precision_k).
+    """The free coefficients: their indices k, and their priors N(mean_k + shift_ik, 1/precision_k).
+
+    ``shifts`` (rows, K) has a column for each coefficient, free or not; it is empty if all are 0.
 
     With ``relaxation`` a in (-1, 1), a coefficient c with the full conditional N(mu, s2) becomes
     mu + a (c - mu) + sqrt(1 - a^2) s2^(1/2) z, which leaves that distribution invariant (Adler
@@ -62,6 +66,7 @@ class Prior(NamedTuple):
     mean: np.ndarray
     precision: np.ndarray
     relaxation: float = 0.0
+    shifts: np.ndarray = NO_SHIFTS
 
 
 class RowNoise(NamedTuple):
@@ -231,8 +236,16 @@ def _last_pass(tile, residual, n, before, steps):
 
 
 @njit
-def _draw(c, s, old, z, prior, p, noise_variance):
-    """Coefficient p given the others, with the noise variance s2 and P = c + s2 precision.
+def _prior_mean(prior, i, p):
+    """The prior mean of the free coefficient p of row i."""
+    if prior.shifts.shape[0] == 0:
+        return prior.mean[p]
+    return prior.mean[p] + prior.shifts[i, prior.free[p]]
+
+
+@njit
+def _draw(c, s, old, z, prior, i, p, noise_variance):
+    """Coefficient p of row i given the others, with the noise variance s2 and P = c + s2 precision.
 
     Its full conditional is N(old + (s + s2 precision (mean - old))/P, s2/P), see `Prior` for the
     relaxation.
@@ -241,7 +254,7 @@ def _draw(c, s, old, z, prior, p, noise_variance):
     shrink = noise_variance * prior.precision[p]
     share = 1.0 / (c + shrink)
     # s is available last in a pass, so what does not depend on it is computed before.
-    known = shrink * (prior.mean[p] - old) * (1.0 - a) * share
+    known = shrink * (_prior_mean(prior, i, p) - old) * (1.0 - a) * share
     known += old + math.sqrt((1.0 - a * a) * noise_variance * share) * z
     return s * ((1.0 - a) * share) + known
 
@@ -346,13 +359,13 @@ def gaussian_rows(entries, own, other, prior, noise, address, sums, start, stop)
             s_0, s_1, c_00, c_01, c_11 = _pass(tile, residual, n, before, steps, now)
             k = prior.free[p]
             old = float(own[i, k])
-            own[i, k] = _draw(c_00, s_0, old, normals[p], prior, p, noise.variances[i])
+            own[i, k] = _draw(c_00, s_0, old, normals[p], prior, i, p, noise.variances[i])
             steps = (own.dtype.type(old - own[i, k]), none)
             if q > p:
                 k = prior.free[q]
                 old = float(own[i, k])
                 s_1 += steps[0] * c_01
-                own[i, k] = _draw(c_11, s_1, old, normals[q], prior, q, noise.variances[i])
+                own[i, k] = _draw(c_11, s_1, old, normals[q], prior, i, q, noise.variances[i])
                 steps = (steps[0], own.dtype.type(old - own[i, k]))
             before = now
         sums.squares[i] = _last_pass(tile, residual, n, before, steps)

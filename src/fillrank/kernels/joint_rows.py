@@ -2,9 +2,9 @@
 
 Row i holds values y_t in the columns of Omega_i, and y_t ~ N(c . f_t, 1/w_t), where c = ``own[i]``
 are the row's K coefficients, f_t the factors of the column of entry t and w_t the weight of the
-entry. The prior of c is N(mu, Lam^-1), so that
+entry. The prior of c is N(mu_i, Lam^-1), so that
 
-    c | y ~ N(P^-1 h, P^-1),    P = Lam + sum_t w_t f_t f_t^T,    h = Lam mu + sum_t w_t y_t f_t.
+    c | y ~ N(P^-1 h, P^-1),    P = Lam + sum_t w_t f_t f_t^T,    h = Lam mu_i + sum_t w_t y_t f_t.
 
 With P = L L^T, L lower triangular, and eps ~ N(0, I), the draw is c = L^-T (L^-1 h + eps). No
 matrix is inverted: h is stored below P as one more row, and the factorisation of P replaces it by
@@ -28,6 +28,7 @@ import numpy as np
 
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import row_bits, start_stream
+from fillrank.kernels.gaussian_rows import NO_SHIFTS
 from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.runtime.kernel_cache import njit
 
@@ -48,10 +49,14 @@ _COARSE, _NOISE = 1e-2, 1e-15
 
 
 class JointPrior(NamedTuple):
-    """A Gaussian prior of a row's coefficients: mean mu (K,) and precision Lam (K, K), in float64."""
+    """A Gaussian prior of a row's coefficients: mean mu (K,) and precision Lam (K, K), in float64.
+
+    With ``shifts`` (rows, K), the mean of row i is mu + shifts_i; they are empty if all are 0.
+    """
 
     mean: np.ndarray
     precision: np.ndarray
+    shifts: np.ndarray = NO_SHIFTS
 
 
 class _Subset(NamedTuple):
@@ -90,6 +95,16 @@ def _copy(source, target):
     for a in range(source.shape[0]):
         for b in range(source.shape[1]):
             target[a, b] = source[a, b]
+
+
+@njit
+def _start_row(prior_system, prior, i, system):
+    """P and h of the prior of row i."""
+    _copy(prior_system, system)
+    if prior.shifts.shape[0]:
+        for a in range(prior.mean.size):
+            for b in range(prior.mean.size):
+                system[-_BLOCK, a] += prior.precision[a, b] * prior.shifts[i, b]
 
 
 @njit
@@ -227,10 +242,10 @@ def joint_rows(entries, weights, own, other, prior, address, squares, start, sto
     stream = start_stream(address.key, address.sweep, address.purpose)
     for i in range(start, stop):
         row = _subset(all_entries, entries.pointers[i], entries.pointers[i + 1])
-        _copy(prior_system, system)
+        _start_row(prior_system, prior, i, system)
         _add_entries(system, row, other, tile)
         if not _factorise(system, _NOISE if is_fine else _COARSE) and not is_fine:
-            _copy(prior_system, system)
+            _start_row(prior_system, prior, i, system)
             _add_entries(system, row, other, fine_tile)
             _factorise(system, _NOISE)
         row_bits(stream, i, bits)

@@ -8,6 +8,7 @@ from scipy.special import gammaln
 
 from fillrank.estimators.checks import seed_from
 from fillrank.estimators.sampled import SamplerEstimator
+from fillrank.features.given import NOT_GIVEN
 from fillrank.run.chains import run
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.samplers.model import Draw
@@ -28,9 +29,10 @@ class Sweep(NamedTuple):
 def sweeps(model: SamplerEstimator, data: Observations) -> Iterator[Sweep]:
     """Run the first chain of an estimator, whose ``n_sweeps`` is a number, and yield each sweep."""
     plan, table_model = model._plan(len(data)), model._table_model(data)
-    sampler, units = model._sampler(table_model), table_model.units
-    entries = model._standard(data, table_model)
+    units, entries = table_model.units, model._standard(data, table_model)
     with one_blas_thread(), model._workers() as workers:
+        table_model = model._with_features(entries, table_model, NOT_GIVEN, workers)
+        sampler = model._sampler(table_model)
         seed = [seed_from(model.random_state), 0]
         chain = model._first_chain(entries, table_model, plan, workers, seed)
         for step in run([chain], entries, sampler, plan.n_adapt):

@@ -20,6 +20,22 @@ For Student-t noise with nu degrees of freedom, b_j is multiplied by a weight
 u_j ~ Gamma(nu / 2, nu / 2). From u = 1 there are three alternations of (a, c | u) and u | a, c: enough
 to reduce the weights of outliers, but not exact.
 
+With features F of the rows, mean and L L^T are the distribution of the draw's own rows A without what
+their features explain, A - F B, with the weights B of the draw. A new row with features f does not have
+these weights for certain: they are integrated out, given A. With D = diag(lambda), their prior
+precisions relative to those of the rows, and G = F^T F + D,
+
+    c ~ N(mean + f G^-1 F^T (A - mean), (1 + h) L L^T),    h = f G^-1 f^T.
+
+Otherwise the entries of a new row could hardly move it where features explain nearly all, as times do in
+a smooth series. So g_j, and L in c, are multiplied by sqrt(1 + h), which is large for features that are
+unlike those of the fitted rows.
+
+A draw does not store lambda. For a block of p features it is taken as p K / sum_k ||B_k||^2 / v_k,
+bounded as in the sampler, where v_k is the variance of component k of A - F B, over the K components
+that vary. That is the mean of lambda given B and these variances, without its prior. If some features
+of a new row are not known, F has only the others: what it does not explain is then in L.
+
 A row without entries has the prior. The draws of the columns do not change, whereas a new fit would
 learn about the columns from the new rows. That costs little if there are few new rows, and enough
 fitted rows to determine the factors. A factor that the fit missed is missing in new rows, too: in
@@ -34,6 +50,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
 
 from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal_from_bits
@@ -48,10 +65,12 @@ from fillrank.draws.streams import (
     start_stream,
     uniform,
 )
+from fillrank.kernels.factors import gram
 from fillrank.kernels.student_t import NEARLY_NORMAL
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
+from fillrank.samplers.feature_steps import STRENGTHS
 from fillrank.samplers.model import SMALLEST_NOISE, Draw
 from fillrank.table.entries import Entries
 
@@ -65,6 +84,10 @@ _PRECISIONS = 8
 # Alternations of coefficients and weights for Student-t noise. Each has its own random numbers: those of
 # draw t + step * _STEP, where t is below _STEP.
 _ALTERNATIONS, _STEP = 3, 2**16
+# New rows whose h is computed together.
+_TOGETHER = 4096
+# Against division by 0 if all weights of a block are 0.
+_NO_WEIGHT = 1e-100
 
 
 class _Regression(NamedTuple):
@@ -72,7 +95,10 @@ class _Regression(NamedTuple):
 
     ``mean`` (k,) and ``L`` (k, k) are its prior, ``factors`` (n, k) holds g_j, ``offsets`` (n,) holds
     mean . f_j, ``noise_sd`` (n,) holds s / sqrt(b_j). ``precisions`` are the possible values of a, and
-    ``degrees`` is nu. ``turn`` (K, k) transforms c to the basis that all draws share.
+    ``degrees`` is nu. ``turn`` (K, k) transforms c to the basis that all draws share. ``right`` (n, k)
+    holds f_j. ``shifts`` (rows, k) is what features add to the mean of each new row, and ``scales``
+    (rows,) holds sqrt(1 + h); both are empty without features. ``rows`` says for each new row whether
+    this is its regression; empty if all are.
     """
 
     mean: np.ndarray
@@ -83,6 +109,43 @@ class _Regression(NamedTuple):
     precisions: np.ndarray
     degrees: float
     turn: np.ndarray
+    right: np.ndarray
+    shifts: np.ndarray
+    scales: np.ndarray
+    rows: np.ndarray
+
+
+class RowFeatures(NamedTuple):
+    """The blocks of features of the rows that were fitted, (m, p) each, and of new rows, (n_new, p).
+
+    ``known`` (n_new, blocks) says which blocks of the new rows are known.
+    """
+
+    fitted: list[np.ndarray]
+    new: list[np.ndarray]
+    known: np.ndarray
+
+
+class _Group(NamedTuple):
+    """New rows of which the same blocks of features are known.
+
+    ``rows`` says for each new row whether it is in the group; it is empty if all are. ``fitted`` (m, p)
+    and ``new`` (n_new, p) are the known blocks, side by side, ``gram`` is F^T F of the first.
+    ``weights`` (p,) are the positions of their weights in a draw, ``blocks`` (p,) the numbers of their
+    blocks.
+    """
+
+    rows: np.ndarray
+    fitted: np.ndarray
+    new: np.ndarray
+    gram: np.ndarray
+    weights: np.ndarray
+    blocks: np.ndarray
+
+
+_ALL = np.zeros(0, dtype=bool)
+_NO_NUMBERS = np.zeros(0, dtype=np.int64)
+_NOTHING_KNOWN = np.zeros((0, 0))
 
 
 class _NewRows(NamedTuple):
@@ -118,6 +181,27 @@ def _gather(entries, i, regression, tile):
         y = (entries.values[first + t] - regression.offsets[j]) / regression.noise_sd[j]
         tile[k, t] = root * y
     return n
+
+
+@njit
+def _take_off_explained(entries, i, regression, tile):
+    """Subtract from y_j what features add to the expected value of each entry."""
+    first, k = entries.pointers[i], regression.mean.size
+    for t in range(entries.pointers[i + 1] - first):
+        j = entries.indices[first + t]
+        explained = 0.0
+        for a in range(k):
+            explained += regression.shifts[i, a] * regression.right[j, a]
+        root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
+        tile[k, t] -= root * explained / regression.noise_sd[j]
+
+
+@njit
+def _widen(tile, n, k, scale):
+    """Multiply the g_j by the scale of a row's prior."""
+    for a in range(k):
+        for t in range(n):
+            tile[a, t] *= scale
 
 
 @njit
@@ -208,17 +292,41 @@ def _add_product(matrix, v, out):
 
 
 @njit
-def _add_expected(gram, regression, probabilities, system, w, c, out):
+def _add_expected(gram, regression, centre, scale, probabilities, system, w, c, out):
     """Add ``turn`` E[c | x], averaged over the precisions of a row."""
     k = w.size
     for q in range(probabilities.size):
         _factorise(gram, regression.precisions[q], system)
         for a in range(k):
             w[a] = probabilities[q] * system[k, a]
-            c[a] = probabilities[q] * regression.mean[a]
+            c[a] = probabilities[q] * centre[a]
         _solve_transposed(system, w)
+        w *= scale
         _add_product(regression.L, w, c)
         _add_product(regression.turn, c, out)
+
+
+@njit
+def _draw_precision(gram, n, i, precisions, key, sweep, system, probabilities):
+    """Draw the precision of a row; ``probabilities`` become those of all of them."""
+    if precisions.size == 1:
+        return precisions[0]
+    _probabilities(gram, precisions, n, system, probabilities)
+    stream = start_stream(key, sweep, ROW_SCALARS)
+    seek(stream, i, 0)
+    return precisions[_choose(probabilities, uniform(stream))]
+
+
+@njit
+def _draw_coefficients(system, stream, i, bits, w, noise):
+    """``w`` becomes E[w | x, a], and ``noise`` a draw of w minus it, from a factorised system."""
+    k = w.size
+    row_bits(stream, i, bits)
+    for a in range(k):
+        w[a] = system[k, a]
+        noise[a] = normal_from_bits(bits[a], stream, i, a)
+    _solve_transposed(system, w)
+    _solve_transposed(system, noise)
 
 
 @njit(nogil=True, cache=True)
@@ -227,59 +335,49 @@ def _regress_rows(entries, regression, address, new, start, stop):
 
     With Student-t noise, the expectation is also given the weights of the last alternation.
     """
-    mean, L, turn, precisions = (
-        regression.mean,
-        regression.L,
-        regression.turn,
-        regression.precisions,
-    )
-    k, longest = mean.size, longest_row(entries.pointers, start, stop)
-    has_weights = regression.degrees < math.inf
-    n_steps = _ALTERNATIONS if has_weights else 1
-    tile = np.empty((k + 1, longest))
-    weighted = np.empty((k + 1, longest if has_weights else 0))
+    L, turn, precisions = regression.L, regression.turn, regression.precisions
+    key, degrees, k = address.key, regression.degrees, regression.mean.size
+    longest = longest_row(entries.pointers, start, stop)
+    last = _ALTERNATIONS - 1 if degrees < math.inf else 0
+    tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, longest if last else 0))
     gram, system = np.empty((k + 1, k + 1)), np.empty((k + 1, k))
-    bits = np.empty(k, dtype=np.uint64)
-    w, noise, c = np.empty(k), np.empty(k), np.empty(k)
-    probabilities = np.empty(precisions.size)
+    bits, probabilities = np.empty(k, dtype=np.uint64), np.empty(precisions.size)
+    centre, w, noise, c = regression.mean.copy(), np.empty(k), np.empty(k), np.empty(k)
+    scale = 1.0
     for i in range(start, stop):
+        if regression.rows.size and not regression.rows[i]:
+            continue
         n = _gather(entries, i, regression, tile)
-        used = tile
-        for step in range(n_steps):
+        if regression.shifts.size:
+            _take_off_explained(entries, i, regression, tile)
+            centre[:] = regression.mean + regression.shifts[i]
+            scale = regression.scales[i]
+            _widen(tile, n, k, scale)
+        for step in range(last + 1):
             sweep = address.sweep + step * _STEP
-            stream = start_stream(address.key, sweep, address.purpose)
-            _products(used, n, gram)
-            chosen = 0
-            if precisions.size > 1:
-                _probabilities(gram, precisions, n, system, probabilities)
-                choices = start_stream(address.key, sweep, ROW_SCALARS)
-                seek(choices, i, 0)
-                chosen = _choose(probabilities, uniform(choices))
-            is_last = step == n_steps - 1
-            if is_last and precisions.size > 1:
-                _add_expected(gram, regression, probabilities, system, w, c, new.means[i])
-            _factorise(gram, precisions[chosen], system)
-            row_bits(stream, i, bits)
-            for a in range(k):
-                w[a] = system[k, a]
-                noise[a] = normal_from_bits(bits[a], stream, i, a)
-                c[a] = mean[a]
-            _solve_transposed(system, w)
-            _solve_transposed(system, noise)
-            if not is_last:
-                weights = start_stream(address.key, sweep, AUGMENTATION)
-                for a in range(k):
-                    w[a] += noise[a]
-                precision = precisions[chosen]
-                _weigh(tile, n, w, precision, regression.degrees, weights, i, weighted)
-                used = weighted
+            _products(weighted if step else tile, n, gram)
+            a = _draw_precision(gram, n, i, precisions, key, sweep, system, probabilities)
+            if step == last and precisions.size > 1:
+                _add_expected(
+                    gram, regression, centre, scale, probabilities, system, w, c, new.means[i]
+                )
+            _factorise(gram, a, system)
+            stream = start_stream(key, sweep, address.purpose)
+            _draw_coefficients(system, stream, i, bits, w, noise)
+            if step < last:
+                stream = start_stream(key, sweep, AUGMENTATION)
+                _weigh(tile, n, w + noise, a, degrees, stream, i, weighted)
+        for b in range(k):
+            c[b] = centre[b]
+            w[b] *= scale
+            noise[b] *= scale
         _add_product(L, w, c)
         if precisions.size == 1:
             _add_product(turn, c, new.means[i])
         _add_product(L, noise, c)
-        new.precisions[i] = precisions[chosen]
-        for a in range(k):
-            new.draws[i, a] = c[a]
+        new.precisions[i] = a
+        for b in range(k):
+            new.draws[i, b] = c[b]
 
 
 def empirical_law(left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -310,9 +408,42 @@ def _quantiles(precisions: np.ndarray) -> np.ndarray:
     return np.quantile(precisions, (np.arange(_PRECISIONS) + 0.5) / _PRECISIONS)
 
 
-def _regression(draw: Draw, basis: np.ndarray) -> _Regression:
+def _groups(features: RowFeatures | None, dtype: np.dtype, workers: Workers) -> list[_Group]:
+    """The groups of new rows, with the features of fitted rows in the precision of the draws."""
+    if features is None:
+        return [_without_features(_ALL)]
+    kinds, number = np.unique(features.known, axis=0, return_inverse=True)
+    own = [_ALL] if len(kinds) == 1 else [number.ravel() == k for k in range(len(kinds))]
+    return [
+        _group(features, rows, kind, dtype, workers) for rows, kind in zip(own, kinds, strict=True)
+    ]
+
+
+def _without_features(rows: np.ndarray) -> _Group:
+    return _Group(rows, _NOTHING_KNOWN, _NOTHING_KNOWN, _NOTHING_KNOWN, _NO_NUMBERS, _NO_NUMBERS)
+
+
+def _group(
+    features: RowFeatures, rows: np.ndarray, known: np.ndarray, dtype: np.dtype, workers: Workers
+) -> _Group:
+    """The group of the new rows of which the blocks ``known`` are known."""
+    if not known.any():
+        return _without_features(rows)
+    of_feature = np.repeat(np.arange(known.size), [block.shape[1] for block in features.fitted])
+    weights = np.flatnonzero(known[of_feature])
+    numbers = np.flatnonzero(known).tolist()
+    fitted = np.hstack([features.fitted[g].astype(dtype, copy=False) for g in numbers])
+    new = np.hstack([features.new[g].astype(np.float64) for g in numbers])
+    m, p = fitted.shape
+    products = gram(fitted, np.zeros(p), np.ones(m), workers)
+    return _Group(rows, fitted, new, products, weights, of_feature[weights])
+
+
+def _regression(draw: Draw, basis: np.ndarray, group: _Group) -> _Regression:
     """The regression of a new row under a draw; ``basis`` (n, K) is orthonormal."""
-    mean, L = empirical_law(draw.left)
+    rest = _unexplained(draw, group)
+    mean, L = empirical_law(rest)
+    shifts, scales = _law_of_features(draw, group, rest, mean, L)
     right, dtype = draw.right, draw.right.dtype
     noise = draw.noise
     noise_sd = math.sqrt(max(noise.variance, SMALLEST_NOISE))
@@ -327,11 +458,62 @@ def _regression(draw: Draw, basis: np.ndarray) -> _Regression:
         _quantiles(noise.rows),
         noise.degrees if noise.degrees < NEARLY_NORMAL else math.inf,
         basis.T @ right,
+        right,
+        shifts,
+        scales,
+        group.rows,
     )
 
 
+def _unexplained(draw: Draw, group: _Group) -> np.ndarray:
+    """``left`` without what known features explain."""
+    if not group.weights.size:
+        return draw.left
+    return draw.left - group.fitted @ draw.row_weights[group.weights]
+
+
+def _law_of_features(
+    draw: Draw, group: _Group, rest: np.ndarray, mean: np.ndarray, L: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(f G^-1 F^T (A - mean), sqrt(1 + h)) of each new row, from ``rest`` = A - F B."""
+    if not group.weights.size:
+        return np.zeros((0, L.shape[0])), np.zeros(0)
+    B = draw.row_weights[group.weights].astype(np.float64)
+    centred = rest - mean.astype(rest.dtype)
+    variances = np.where(L.any(axis=1), np.square(centred).mean(axis=0, dtype=np.float64), 0.0)
+    D = _strengths(B, variances, group.blocks)
+    root = np.linalg.cholesky(group.gram + np.diag(D))
+    # F^T (A - mean) = F^T (A - F B - mean) + (G - D) B: constant components remain exactly constant.
+    change = (group.fitted.T @ centred).astype(np.float64) - D[:, np.newaxis] * B
+    expected = B + cho_solve((root, True), change)
+    return group.new @ expected, np.sqrt(1.0 + _leverages(root, group.new))
+
+
+def _strengths(B: np.ndarray, variances: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """lambda of each feature, estimated from the weights of its block: see above."""
+    varies = variances > 0
+    squares = np.sum(np.square(B[:, varies]) / variances[varies], axis=1)
+    totals = np.bincount(blocks, squares)
+    sizes = np.bincount(blocks) * np.count_nonzero(varies)
+    return np.clip(sizes / np.maximum(totals, _NO_WEIGHT), *STRENGTHS)[blocks]
+
+
+def _leverages(root: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """h = f G^-1 f^T of each row f, for G = root root^T."""
+    h = np.empty(len(new))
+    for first in range(0, len(new), _TOGETHER):
+        part = slice(first, first + _TOGETHER)
+        h[part] = np.square(solve_triangular(root, new[part].T, lower=True)).sum(axis=0)
+    return h
+
+
 def fold_in_rows(
-    draws: list[Draw], mean: Draw, entries: Entries, workers: Workers, seed: int = 0
+    draws: list[Draw],
+    mean: Draw,
+    entries: Entries,
+    workers: Workers,
+    seed: int = 0,
+    features: RowFeatures | None = None,
 ) -> tuple[list[Draw], Draw]:
     """The posterior of new rows in the columns that were fitted: its draws and its mean.
 
@@ -347,12 +529,14 @@ def fold_in_rows(
         The result does not depend on their number.
     seed : int
         For the draws; the mean does not depend on it.
+    features : RowFeatures, optional
+        The features whose weights the draws have; None if they have none.
 
     Returns
     -------
     draws : list of Draw
-        Of the new rows, one under each draw of the fit. If there is one draw only, as from a solver,
-        it is the mean below.
+        Of the new rows, one under each draw of the fit. If there is one draw only, without features, as
+        from a solver, it is the mean below.
     mean : Draw
         The mean of the expected rows, which has less Monte Carlo error than the average of the draws.
 
@@ -364,20 +548,22 @@ def fold_in_rows(
     """
     n_rows = entries.pointers.size - 1
     basis = np.linalg.qr(mean.right).Q
+    groups = _groups(features, basis.dtype, workers)
     means, variances = np.zeros((n_rows, basis.shape[1])), np.zeros(n_rows)
     key = chain_key(seed, _NO_CHAIN)
     folded = []
     for t, draw in enumerate(draws):
-        regression = _regression(draw, basis)
         address = Address(key, t, ROWS)
         left = np.empty((n_rows, draw.left.shape[1]), draw.left.dtype)
         new = _NewRows(means, left, np.empty(n_rows))
-        _regress(entries, regression, address, new, workers)
+        for group in groups:
+            _regress(entries, _regression(draw, basis, group), address, new, workers)
         variances += 1.0 / new.precisions
-        folded.append(Draw(left, draw.right, draw.noise._replace(rows=new.precisions)))
+        folded.append(draw._replace(left=left, noise=draw.noise._replace(rows=new.precisions)))
     left = (means / len(draws)).astype(basis.dtype)
     expected = Draw(left, basis, mean.noise._replace(rows=len(draws) / variances))
-    return (folded if len(folded) > 1 else [expected]), expected
+    is_solution = len(folded) == 1 and features is None
+    return ([expected] if is_solution else folded), expected
 
 
 def _regress(

@@ -24,7 +24,7 @@ def halved(draws: list[Draw], rows: np.ndarray, columns: np.ndarray) -> list[Dra
     moved = np.array([draw.at(rows, columns) for draw in rounded]) - values
     spread = np.sqrt(values.var(axis=0).mean())
     small = np.sqrt(np.mean(moved**2)) <= _UNSEEN * spread  # False if a number was too large
-    return rounded if small else draws
+    return rounded if small and all(map(_has_finite_weights, rounded)) else draws
 
 
 def _rounded(draw: Draw) -> Draw:
@@ -33,9 +33,21 @@ def _rounded(draw: Draw) -> Draw:
     both = (sizes[0] > 0) & (sizes[1] > 0)
     ratio = np.divide(sizes[1], sizes[0], out=np.ones_like(sizes[0]), where=both)
     balance = np.sqrt(ratio)
+    row_weights, column_weights = draw.row_weights, draw.column_weights
     with np.errstate(over="ignore"):
-        left, right = (
-            side.astype(np.float16).astype(np.float32)
-            for side in (draw.left * balance, draw.right / balance)
+        return Draw(
+            _half(draw.left * balance),
+            _half(draw.right / balance),
+            draw.noise,
+            # The weights of features are in the coordinates of the factors.
+            _half(row_weights * balance) if row_weights.size else row_weights,
+            _half(column_weights / balance) if column_weights.size else column_weights,
         )
-    return Draw(left, right, draw.noise)
+
+
+def _half(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float16).astype(np.float32)
+
+
+def _has_finite_weights(draw: Draw) -> bool:
+    return all(bool(np.isfinite(each).all()) for each in (draw.row_weights, draw.column_weights))

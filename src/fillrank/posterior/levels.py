@@ -10,6 +10,7 @@ import numpy as np
 
 from fillrank.draws.streams import chain_key
 from fillrank.errors import NotSupportedError
+from fillrank.features.blocks import NO_BLOCKS, Blocks
 from fillrank.kernels.ordinal import Scorer, add_levels, add_margins
 from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.low_rank import Axis, Kind
@@ -122,6 +123,7 @@ class LevelPosterior:
     has_draws: bool = False
     n_draws: int = 0
     new_row_nbytes: int = 0
+    blocks: Blocks = NO_BLOCKS
 
     @property
     def units(self) -> Units:
@@ -210,12 +212,16 @@ class LevelPosterior:
         """Not supported: margins do not say how probable a level is."""
         raise NotSupportedError("predictions by margins have no draws.")
 
-    def fold_in(self, entries: Entries, axis: Axis, workers: Workers) -> LevelPosterior:
+    def fold_in(
+        self, entries: Entries, axis: Axis, workers: Workers, features: np.ndarray | None = None
+    ) -> LevelPosterior:
         """The posterior of new rows in the columns that were fitted.
 
         ``entries`` are those of the new rows, in the units of the data; the indices are positions of
-        columns at fit.
+        columns at fit. There are no features.
         """
+        if features is not None:
+            raise NotSupportedError("max-margin methods take no features. GASR and BPMF do.")
         if axis == "columns":
             raise NotSupportedError(
                 "max-margin methods learn the thresholds of every row from all of its columns: new "
@@ -224,6 +230,19 @@ class LevelPosterior:
         numbers = Levels(self.levels).encode(entries)
         scorers = self.fit_rows(self.scorers, numbers, self.levels.size, workers)
         return LevelPosterior(scorers, self.levels, self.fit_rows)
+
+    def update(
+        self,
+        entries: Entries,
+        positions: np.ndarray,
+        axis: Axis,
+        workers: Workers,
+        source: LevelPosterior,
+    ) -> LevelPosterior:
+        """Not supported: the thresholds of a row and its columns are fitted together."""
+        raise NotSupportedError(
+            "max-margin methods learn from new entries by a new fit only. GASR and BPMF can be updated."
+        )
 
     def top(self, query: TopQuery, workers: Workers) -> Top:
         """The columns with the highest predicted levels; within a level, with the largest margins.

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import betaln, logsumexp, ndtri
 
 from fillrank.errors import InputError, NotSupportedError
+from fillrank.features.blocks import NO_BLOCKS, Blocks
+from fillrank.features.new_rows import Axis as Axis
+from fillrank.features.new_rows import (
+    is_given,
+    known_blocks,
+    new_values,
+    side_of,
+    with_new_side,
+    with_values_at,
+)
 from fillrank.kernels.predictions import (
     Student,
     mixture_quantiles,
@@ -17,7 +27,7 @@ from fillrank.kernels.predictions import (
     restored_pair_values,
     student,
 )
-from fillrank.posterior.fold_in import fold_in_rows
+from fillrank.posterior.fold_in import RowFeatures, fold_in_rows
 from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.recommend import Top, TopQuery, best_by_draw, best_by_mean, best_by_quantile
 from fillrank.runtime.threads import Workers
@@ -25,7 +35,6 @@ from fillrank.samplers.model import Draw, Noise
 from fillrank.table.entries import Entries
 from fillrank.table.units import Units, location_and_scale, standardise_new
 
-Axis = Literal["rows", "columns"]
 Kind = Literal["signal", "observation"]
 # The largest number of draws in a fitted model: enough for intervals, and files stay small.
 MOST_DRAWS = 128
@@ -33,6 +42,8 @@ MOST_DRAWS = 128
 _BLOCK = 2048
 # Cells that a thread takes at a time.
 _GRAIN = 256
+# Singular values of the columns of a mean below this share of the largest are rounding errors.
+_ROUNDING = 1e-5
 
 
 def quantiles(values: np.ndarray, probabilities: Any) -> np.ndarray:
@@ -85,6 +96,33 @@ def _own_unit(values: np.ndarray) -> tuple[float, float]:
     return location_and_scale(values, centre=True)
 
 
+class _NewSide(NamedTuple):
+    """New rows (or columns): their draws, their mean, and their values in each block of features."""
+
+    draws: list[Draw]
+    mean: Draw
+    values: list[np.ndarray]
+
+
+def _spliced(own: Draw, new: Draw, positions: np.ndarray, axis: Axis) -> Draw:
+    """A draw with some of its rows (or columns) from another draw with the same columns (or rows)."""
+    if axis == "columns":
+        return _spliced(own.transpose(), new.transpose(), positions, "rows").transpose()
+    left, precisions = own.left.copy(), own.noise.rows.copy()
+    left[positions], precisions[positions] = new.left, new.noise.rows
+    return own._replace(left=left, noise=own.noise._replace(rows=precisions))
+
+
+def _spliced_mean(mean: Draw, new: Draw, positions: np.ndarray, axis: Axis) -> Draw:
+    """The same for the mean, whose columns have another basis than those of the new mean."""
+    if axis == "columns":
+        turned = _spliced_mean(mean.transpose(), new.transpose(), positions, "rows")
+        return turned.transpose()
+    turn = new.right.T.astype(np.float64) @ mean.right
+    left = np.linalg.lstsq(turn, new.left.T.astype(np.float64), rcond=_ROUNDING)[0].T
+    return _spliced(mean, new._replace(left=left), positions, "rows")
+
+
 @dataclass(frozen=True)
 class LowRankPosterior:
     """Draws of a low-rank signal, and their mean.
@@ -98,12 +136,15 @@ class LowRankPosterior:
         It may be the mean of more draws than are stored.
     has_draws : bool
         Whether ``draws`` are draws of a posterior. If not, there is one: the solution of a solver.
+    blocks : Blocks
+        The features of rows and columns, whose weights the draws have.
     """
 
     draws: list[Draw]
     units: Units
     mean: Draw
     has_draws: bool = True
+    blocks: Blocks = NO_BLOCKS
     levels: None = None  # predictions are numbers
 
     @property
@@ -127,7 +168,7 @@ class LowRankPosterior:
 
     def predict(self, rows: np.ndarray, columns: np.ndarray, workers: Workers) -> np.ndarray:
         """Posterior means of the cells (rows_p, columns_p)."""
-        left, right, _ = self.mean
+        left, right = self.mean.left, self.mean.right
         location, scale, value_range = self.units
         units = (location, scale, *(value_range or (-np.inf, np.inf)))
         out = np.empty(len(rows))
@@ -204,7 +245,7 @@ class LowRankPosterior:
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Posterior means of all cells of the given rows and columns: a matrix."""
-        left, right, _ = self.mean
+        left, right = self.mean.left, self.mean.right
         values = left[rows].astype(np.float64) @ right[columns].T
         return self.units.restore(values, columns, out=values)
 
@@ -214,7 +255,9 @@ class LowRankPosterior:
         """The same as `predict`: predictions are means over draws."""
         return self.predict(rows, columns, workers)
 
-    def fold_in(self, entries: Entries, axis: Axis, workers: Workers) -> LowRankPosterior:
+    def fold_in(
+        self, entries: Entries, axis: Axis, workers: Workers, features: np.ndarray | None = None
+    ) -> LowRankPosterior:
         """The posterior of new rows in the columns that were fitted, or of new columns in the rows.
 
         Parameters
@@ -225,6 +268,9 @@ class LowRankPosterior:
         axis : {"rows", "columns"}
         workers : Workers
             The result does not depend on their number.
+        features : ndarray (n_new, p), optional
+            The values of the new rows in the blocks of given features, side by side; zeros where they
+            are not known. The pattern of missing values is that of the entries.
 
         Notes
         -----
@@ -233,20 +279,79 @@ class LowRankPosterior:
         has no unit, and InputError is raised.
         """
         if axis == "rows":
-            standard = standardise_new(entries.values, entries.indices, self.units)
-            draws, mean = fold_in_rows(
-                self.draws, self.mean, entries._replace(values=standard), workers
-            )
-            return LowRankPosterior(draws, self.units, mean, self.has_draws)
-        units, columns = self._units_of_new(entries)
-        standard = standardise_new(entries.values, columns, units)
+            units, columns = self.units, entries.indices
+        else:
+            units, columns = self._units_of_new(entries)
+        standard = entries._replace(values=standardise_new(entries.values, columns, units))
+        new = self._regress(standard, axis, workers, features)
+        blocks = with_new_side(self.blocks, axis, new.values, entries.pointers.size - 1)
+        return LowRankPosterior(new.draws, units, new.mean, self.has_draws, blocks)
+
+    def _regress(
+        self, entries: Entries, axis: Axis, workers: Workers, features: np.ndarray | None
+    ) -> _NewSide:
+        """The draws of new rows (or columns), from their entries in standard units."""
+        side = side_of(self.blocks, axis)
+        values = new_values(side, entries, features)
+        both = None
+        if side:
+            fitted = [block.values for block in side]
+            both = RowFeatures(fitted, values, known_blocks(values))
+        if axis == "rows":
+            draws, mean = fold_in_rows(self.draws, self.mean, entries, workers, 0, both)
+            return _NewSide(draws, mean, values)
         turned = [draw.transpose() for draw in self.draws]
         # Another seed: the draws of new columns are independent of those of new rows.
-        draws, mean = fold_in_rows(
-            turned, self.mean.transpose(), entries._replace(values=standard), workers, seed=1
-        )
-        draws = [draw.transpose() for draw in draws]
-        return LowRankPosterior(draws, units, mean.transpose(), self.has_draws)
+        draws, mean = fold_in_rows(turned, self.mean.transpose(), entries, workers, 1, both)
+        return _NewSide([draw.transpose() for draw in draws], mean.transpose(), values)
+
+    def update(
+        self,
+        entries: Entries,
+        positions: np.ndarray,
+        axis: Axis,
+        workers: Workers,
+        source: LowRankPosterior,
+    ) -> LowRankPosterior:
+        """The same with some rows (or columns) drawn again, given all of their entries.
+
+        Parameters
+        ----------
+        entries : Entries
+            All entries of these rows, in the units of the data.
+        positions : ndarray
+            The positions of these rows.
+        axis : {"rows", "columns"}
+        workers : Workers
+        source : LowRankPosterior
+            The posterior whose rows are the prior: that of the fit.
+        """
+        columns = entries.indices
+        if axis == "columns":
+            columns = np.repeat(positions, np.diff(entries.pointers))
+        standard = entries._replace(values=standardise_new(entries.values, columns, self.units))
+        side = side_of(self.blocks, axis)
+        given = [block.values[positions] for block in side if is_given(block)]
+        new = source._regress(standard, axis, workers, np.hstack(given) if given else None)
+        blocks = self.blocks._replace(**{axis: with_values_at(side, positions, new.values)})
+        mean = _spliced_mean(self.mean, new.mean, positions, axis)
+        draws = [mean]
+        if len(self.draws) > 1 or side:  # otherwise the only draw is the mean
+            draws = [
+                _spliced(own, other, positions, axis)
+                for own, other in zip(self.draws, new.draws, strict=True)
+            ]
+        return LowRankPosterior(draws, self.units, mean, self.has_draws, blocks)
+
+    def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior means of the noise standard deviation of each row, and of each column.
+
+        Those of rows are in the units of the data, or in standard units if columns have their own; that
+        of a column is in its unit. For Student-t noise they are scales.
+        """
+        rows = np.mean([draw.noise.row_scales() for draw in self.draws], axis=0)
+        columns = np.mean([draw.noise.column_scales() for draw in self.draws], axis=0)
+        return self.units.shared_scale * rows, self.units.scale * columns
 
     def _units_of_new(self, entries: Entries) -> tuple[Units, np.ndarray]:
         """The units of new columns, and the number of the new column of each entry."""

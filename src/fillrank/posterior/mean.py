@@ -9,7 +9,7 @@ import numpy as np
 
 from fillrank.kernels.factors import orthonormalise
 from fillrank.runtime.threads import Workers
-from fillrank.samplers.model import Draw, Noise
+from fillrank.samplers.model import NO_WEIGHTS, Draw, Noise
 from fillrank.table.entries import iter_blocks
 
 # The smallest number of factors of a mean; it is exact for tables with a shorter side.
@@ -24,17 +24,17 @@ def mean_draw(draws: list[Draw]) -> Draw:
     Parameters
     ----------
     draws : list of Draw
-        All of k factors. A single one is its own average.
+        All of k factors. The signal of a single one is its own average.
 
     Returns
     -------
     Draw
         Of at most 2k factors, or 64 if that is more, in the precision of the draws, with Gaussian
         noise whose variances, of the table and of each row and column, are averages of those of the
-        draws.
+        draws. It has no weights of features.
     """
     if len(draws) == 1:
-        return draws[0]
+        return draws[0]._replace(row_weights=NO_WEIGHTS, column_weights=NO_WEIGHTS)
     m, n = len(draws[0].left), len(draws[0].right)
     sides = [(draw.left, draw.right) for draw in draws]
     noise = _average_noise([draw.noise for draw in draws])

@@ -1,9 +1,10 @@
-"""Model files, layouts 1 and 2: which parts a file has for each method, and what is checked in them.
+"""Model files, layouts 1 to 3: which parts a file has for each method, and what is checked in them.
 
 A file has numbers and labels and nothing that could be executed. Its parts have the names of fitted
 attributes. Everything in a file is checked before it is used: kernels do not check positions.
 
-Files are written in layout 2. Layout 1 had one noise variance and one unit for all cells.
+Files are written in layout 3. Layout 2 had no features of rows and columns, and layout 1 had one noise
+variance and one unit for all cells.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import narwhals as nw
 import numpy as np
 
 from fillrank.errors import FillrankError, InputError, NotSupportedError, ReadError
+from fillrank.features.blocks import Blocks
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.levels import (
     FitRows,
@@ -31,6 +33,12 @@ from fillrank.posterior.levels import (
 from fillrank.posterior.low_rank import Axis, LowRankPosterior
 from fillrank.posterior.protocol import Posterior
 from fillrank.posterior.record import Record
+from fillrank.posterior.stored_features import (
+    StoredSide,
+    restored_blocks,
+    restored_weights,
+    stored_side,
+)
 from fillrank.posterior.validation import (
     check_history,
     check_ordinal,
@@ -39,6 +47,7 @@ from fillrank.posterior.validation import (
     check_traces,
 )
 from fillrank.run.recorder import Traces
+from fillrank.samplers.feature_steps import share_name
 from fillrank.samplers.model import Draw, Noise
 from fillrank.solvers.fit import PathPoint
 from fillrank.storage.array_file import VERSION, Content, read, write
@@ -119,6 +128,16 @@ class _StoredDraw(NamedTuple):
 
 class _LowRank(NamedTuple):
     """The posterior of a method that predicts numbers."""
+
+    draws: list[_StoredDraw]
+    units: Units
+    mean: _StoredDraw
+    row_features: StoredSide | None
+    column_features: StoredSide | None
+
+
+class _LowRank2(NamedTuple):
+    """The posterior of a method that predicts numbers, in layout 2."""
 
     draws: list[_StoredDraw]
     units: Units
@@ -220,8 +239,8 @@ _MARGIN_REQUIRED = _REQUIRED | {"levels_", "penalty_"}
 
 _SHARED_SETTINGS = {"max_rank", "n_threads", "progress", "random_state"}
 _RUN_SETTINGS = _SHARED_SETTINGS | {
-    "burn_in", "dtype", "keep_empty", "n_chains", "n_sweeps", "noise", "robust", "start", "units",
-    "value_range",
+    "burn_in", "dtype", "keep_empty", "missingness", "n_chains", "n_sweeps", "noise", "robust", "start",
+    "units", "value_range",
 }  # fmt: skip
 _SOLVER_SETTINGS = _SHARED_SETTINGS | {
     "effects", "max_iterations", "penalty", "tolerance", "value_range",
@@ -297,8 +316,8 @@ def read_model(path: str | os.PathLike[str]) -> ModelParts:
 def _parts_type(method: str, names: Iterable[str], version: int) -> Any:
     """The type of the parts of these names in a version of the layout."""
     hints = {"settings": dict[str, Any], "table": _Table} | _LAYOUTS[method].parts
-    if version == 1 and hints["posterior_"] is _LowRank:
-        hints["posterior_"] = _LowRank1
+    if hints["posterior_"] is _LowRank:
+        hints["posterior_"] = {1: _LowRank1, 2: _LowRank2}.get(version, _LowRank)
     if unknown := set(names) - hints.keys():
         raise ReadError(f"{method} has no such parts: {in_short(sorted(unknown))}.")
     return NamedTuple("Parts", [(name, hints[name]) for name in names])
@@ -315,8 +334,14 @@ def _as_json(value: Any) -> Any:
 
 def _posterior_part(posterior: Posterior) -> _LowRank | _Levels:
     if isinstance(posterior, LowRankPosterior):
-        draws = [_stored_draw(draw) for draw in posterior.draws]
-        return _LowRank(draws, posterior.units, _stored_draw(posterior.mean))
+        draws, blocks = posterior.draws, posterior.blocks
+        return _LowRank(
+            [_stored_draw(draw) for draw in draws],
+            posterior.units,
+            _stored_draw(posterior.mean),
+            stored_side(blocks.rows, [draw.row_weights for draw in draws]),
+            stored_side(blocks.columns, [draw.column_weights for draw in draws]),
+        )
     assert isinstance(posterior, LevelPosterior)
     return _Levels(posterior.scorers, posterior.levels)
 
@@ -366,6 +391,8 @@ def _unpack(content: Content) -> ModelParts:
     part = fitted["posterior_"]
     if isinstance(part, _LowRank1):
         part = _updated(part, shape)
+    if isinstance(part, _LowRank2):
+        part = _LowRank(*part, row_features=None, column_features=None)
     if isinstance(part, _LowRank):
         posterior: Posterior = _low_rank_of(part, record, shape)
     else:
@@ -393,23 +420,36 @@ def _record_of(fitted: Mapping[str, Any]) -> Record:
     return Record(**{names[name]: value for name, value in fitted.items() if name in names})
 
 
-def _updated(part: _LowRank1, shape: tuple[int, int]) -> _LowRank:
+def _updated(part: _LowRank1, shape: tuple[int, int]) -> _LowRank2:
     """The posterior of a file in layout 1, as layout 2 has it."""
     draws = [
         _StoredDraw(left, right, _StoredNoise(noise_variance, None, None, math.inf))
         for left, right, noise_variance in (*part.draws, part.mean)
     ]
     location, scale, value_range = part.units
-    return _LowRank(draws[:-1], Units.equal(location, scale, shape[1], value_range), draws[-1])
+    return _LowRank2(draws[:-1], Units.equal(location, scale, shape[1], value_range), draws[-1])
 
 
 def _low_rank_of(part: _LowRank, record: Record, shape: tuple[int, int]) -> LowRankPosterior:
     is_sampled = record.n_sweeps is not None
-    draws = [_restored_draw(draw, shape) for draw in (*part.draws, part.mean)]
-    posterior = LowRankPosterior(draws[:-1], part.units, draws[-1], has_draws=is_sampled)
+    sides = part.row_features, part.column_features
+    weights = zip(*(restored_weights(side, len(part.draws)) for side in sides), strict=True)
+    draws = [
+        _restored_draw(draw, shape)._replace(row_weights=row_weights, column_weights=column_weights)
+        for draw, (row_weights, column_weights) in zip(part.draws, weights, strict=True)
+    ]
+    posterior = LowRankPosterior(
+        draws,
+        part.units,
+        _restored_draw(part.mean, shape),
+        has_draws=is_sampled,
+        blocks=Blocks(*map(restored_blocks, sides)),
+    )
     check_posterior(posterior, shape)
     if is_sampled:
         _check_sampler(posterior, record, shape)
+    elif any(sides):
+        raise ReadError("it has features, which no solver takes.")
     return posterior
 
 
@@ -429,6 +469,10 @@ def _check_sampler(posterior: LowRankPosterior, record: Record, shape: tuple[int
         raise ReadError("its history is not that of a sampler's variances and scales.")
     if min(draw.noise.variance for draw in posterior.draws) <= 0:
         raise ReadError("its noise variance is 0, which no sampler gives.")
+    row_shares = (share_name("row", block.name) for block in posterior.blocks.rows)
+    column_shares = (share_name("column", block.name) for block in posterior.blocks.columns)
+    if not {*row_shares, *column_shares} <= record.history.keys():
+        raise ReadError("its features are not those of its history.")
     if record.traces is not None:
         check_traces(record.traces, shape)
         assert record.singular_values is not None  # a required part

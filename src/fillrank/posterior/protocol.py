@@ -6,6 +6,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from fillrank.features.blocks import Blocks
 from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.low_rank import Axis, Kind
 from fillrank.posterior.recommend import Top, TopQuery
@@ -42,6 +43,10 @@ class Posterior(Protocol):
         """The ordered levels that are predicted; None if predictions are numbers."""
 
     @property
+    def blocks(self) -> Blocks:
+        """The features of rows and columns; empty for methods that take none."""
+
+    @property
     def new_row_nbytes(self) -> int:
         """The memory that a new row takes while it is folded in."""
 
@@ -69,8 +74,26 @@ class Posterior(Protocol):
     ) -> np.ndarray:
         """Logarithms of the predictive density at new observations of the cells."""
 
-    def fold_in(self, entries: Entries, axis: Axis, workers: Workers) -> Self:
-        """The posterior of new rows (or columns) with these entries, in the units of the data."""
+    def fold_in(
+        self, entries: Entries, axis: Axis, workers: Workers, features: np.ndarray | None = None
+    ) -> Self:
+        """The posterior of new rows (or columns) with these entries, in the units of the data.
+
+        ``features`` (n_new, p) are their values in the blocks of given features.
+        """
+
+    def update(
+        self,
+        entries: Entries,
+        positions: np.ndarray,
+        axis: Axis,
+        workers: Workers,
+        source: Self,
+    ) -> Self:
+        """The same with some rows (or columns) drawn again, given all of their entries.
+
+        ``source`` is the posterior by which new rows (or columns) are folded in.
+        """
 
     def top(self, query: TopQuery, workers: Workers) -> Top:
         """The best columns of some rows."""

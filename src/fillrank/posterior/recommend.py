@@ -21,7 +21,7 @@ from fillrank.kernels.predictions import (
 )
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
-from fillrank.table.entries import Entries
+from fillrank.table.entries import Entries, places_in_rows
 
 # Numbers in the factors of the rows, or of the columns, that are processed together.
 _AT_ONCE = 2**22
@@ -93,10 +93,7 @@ def nothing_left_out(n_rows: int) -> LeftOut:
 
 def seen(entries: Entries | LeftOut, rows: np.ndarray) -> LeftOut:
     """The columns of the entries in each of the rows, which can be in any order and repeat."""
-    first = entries.pointers[rows]
-    sizes = entries.pointers[rows + 1] - first
-    pointers = np.append(0, np.cumsum(sizes))
-    places = np.arange(pointers[-1]) + np.repeat(first - pointers[:-1], sizes)
+    pointers, places = places_in_rows(entries.pointers, rows)
     return LeftOut(pointers, entries.indices[places])
 
 

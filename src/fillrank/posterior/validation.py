@@ -8,10 +8,19 @@ from typing import Any
 import numpy as np
 
 from fillrank.errors import ReadError
+from fillrank.features.blocks import (
+    MISSINGNESS,
+    Block,
+    Field,
+    PatternCode,
+    TableCode,
+    TimeBasis,
+    TimeCode,
+)
 from fillrank.posterior.levels import LevelPosterior
 from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.run.recorder import Traces
-from fillrank.samplers.model import Draw, Noise
+from fillrank.samplers.model import LARGEST_ENTRY, Draw, Noise
 from fillrank.table.units import Units
 
 _FLOATS = (np.float32, np.float64)
@@ -30,6 +39,7 @@ def check_posterior(posterior: LowRankPosterior, shape: tuple[int, int]) -> None
     same = all(draw.left.shape[-1:] == width and draw.left.dtype == dtype for draw in draws)
     _require(same, "all draws must have the same number of factors")
     _check_units(posterior.units, shape[1])
+    _check_features(posterior, shape)
 
 
 def check_ordinal(posterior: LevelPosterior, shape: tuple[int, int]) -> None:
@@ -123,7 +133,7 @@ def check_history(history: Mapping[str, np.ndarray]) -> tuple[int, ...]:
 
 
 def _check_draw(draw: Draw, shape: tuple[int, int]) -> None:
-    left, right, noise = draw
+    left, right, noise = draw.left, draw.right, draw.noise
     _require(_is_numeric(left, 2) and _is_numeric(right, 2), "factors must be finite numbers")
     fits = left.shape == (shape[0], right.shape[1]) and right.shape[0] == shape[1]
     _require(fits and left.dtype == right.dtype, "factors must have the shape of the table")
@@ -135,6 +145,76 @@ def _check_noise(noise: Noise, shape: tuple[int, int]) -> None:
         fits = precisions.shape == (n,) and precisions.dtype == np.float64
         _require(fits, "the noise must have the shape of the table")
     _require(noise.is_valid, "the noise cannot be negative, and must be finite")
+
+
+def _check_features(posterior: LowRankPosterior, shape: tuple[int, int]) -> None:
+    m, n = shape
+    rows, columns = posterior.blocks
+    dtype = posterior.draws[0].left.dtype
+    for blocks, counts in ((rows, (m, n)), (columns, (n, m))):
+        names = [block.name for block in blocks]
+        _require(len({*names}) == len(names), "the blocks of features must have different names")
+        for block in blocks:
+            _check_block(block, counts, dtype)
+    n_rows, n_columns = (sum(block.values.shape[1] for block in side) for side in (rows, columns))
+    for draw in posterior.draws:
+        _check_weights(draw.row_weights, n_rows, draw.left)
+        _check_weights(draw.column_weights, n_columns, draw.right)
+
+
+def _check_block(block: Block, counts: tuple[int, int], dtype: np.dtype) -> None:
+    """``counts`` are how many rows there are on the block's side of the table, and on the other."""
+    (n_own, n_other), code, terms = counts, block.code, block.terms
+    values, means, directions = block.values, code.means, code.directions
+    _require(block.name != "", "a block of features must have a name")
+    is_named = isinstance(code, PatternCode) == (block.name == MISSINGNESS)
+    _require(is_named, f"only the block {MISSINGNESS} can come from the pattern of entries")
+    for each in (values, directions):
+        is_valid = _is_moderate(each, 2) and each.dtype == dtype
+        _require(is_valid, "features must be moderate numbers, in the precision of the draws")
+    fits = len(values) == n_own and values.shape[1] > 0
+    _require(fits, "features must have the shape of the table")
+    is_valid = _is_moderate(means, 1) and means.dtype == np.float64
+    _require(is_valid, "the means of features must be moderate numbers")
+    fits = directions.shape == (means.size, values.shape[1])
+    _require(fits, "features must have as many directions as values")
+    if isinstance(code, TableCode):
+        for field in code.fields:
+            _check_field(field)
+        fields = [field.name for field in code.fields]
+        _require(len({*fields}) == len(fields), "fields of features must have different names")
+        n_terms = sum(field.n_terms for field in code.fields)
+        _require(means.size == len(terms) == n_terms, "terms must be those of the fields")
+    elif isinstance(code, TimeCode):
+        _check_basis(code.basis)
+        _require(means.size == len(terms), "terms must be those of the times")
+    else:
+        _require(means.size == n_other and not terms, "patterns must be those of the table")
+
+
+def _check_basis(basis: TimeBasis) -> None:
+    numbers = np.array([basis.origin, basis.reach])
+    waves = np.array([basis.frequencies, basis.phases, basis.weights])
+    is_valid = bool(np.isfinite(numbers).all() and np.isfinite(waves).all() and basis.reach > 0)
+    is_valid = is_valid and 0 <= basis.n_trend <= len(basis.names)
+    _require(is_valid, "the terms of times must be finite numbers")
+
+
+def _check_field(field: Field) -> None:
+    is_valid = math.isfinite(field.mean) and 0 < field.scale < math.inf
+    _require(is_valid, "the scale of a field of features must be positive, and its mean finite")
+    is_number, levels = field.kind == "number", field.levels
+    is_valid = is_number != bool(levels) and len({*levels}) == len(levels)
+    _require(is_valid, "categories must have different levels, and numbers none")
+
+
+def _check_weights(weights: np.ndarray, n_features: int, factors: np.ndarray) -> None:
+    if n_features == 0:
+        _require(weights.size == 0, "there must be features for weights")
+        return
+    fits = weights.shape == (n_features, factors.shape[1]) and weights.dtype == factors.dtype
+    is_valid = fits and _is_moderate(weights, 2)
+    _require(is_valid, "every draw must have moderate weights of all features")
 
 
 def _check_units(units: Units, n_columns: int) -> None:
@@ -154,6 +234,11 @@ def _is_amount(number: float) -> bool:
 
 def _is_numeric(array: np.ndarray, n_dimensions: int) -> bool:
     return bool(array.ndim == n_dimensions and array.dtype in _FLOATS and np.isfinite(array).all())
+
+
+def _is_moderate(array: np.ndarray, n_dimensions: int) -> bool:
+    """Whether products of two such numbers are within the range of single precision."""
+    return _is_numeric(array, n_dimensions) and bool((np.abs(array) <= LARGEST_ENTRY).all())
 
 
 def _require(condition: bool, rule: str) -> None:

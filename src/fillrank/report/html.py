@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fillrank.errors import NotSupportedError
+from fillrank.features.blocks import MISSINGNESS
 from fillrank.posterior.diagnostics import Diagnostics
-from fillrank.report import cells, held_out, run_plots, summary
+from fillrank.report import cells, features, held_out, run_plots, summary
 from fillrank.report.cells import MAX_BLOCKS, MAX_CELLS, CellIntervals, missing_intervals
 from fillrank.report.held_out import GROUP_LEVEL, Groups, HeldOut, predict_held_out, score_groups
 from fillrank.report.maps import Side, SvgMap, project, svg_map
-from fillrank.report.style import format_label
+from fillrank.report.style import UNITS, format_label
 from fillrank.storage.atomic_write import write_atomically
 from fillrank.validation import check_fitted
 
@@ -34,7 +35,10 @@ _N_LISTED = 10
 _N_COLUMNS, _N_NAMED = 20, 5
 _MAX_TITLE = 200
 # Smaller than usual plots, so that their text is readable on a phone.
-_SIZE, _SQUARE, _DOTS_PER_INCH = (5.6, 3.7), (5.0, 5.0), 180
+_SIZE, _SQUARE, _LOW, _DOTS_PER_INCH = (5.6, 3.7), (5.0, 5.0), (5.6, 2.7), 180
+_EFFECTS_LEVEL = 0.9
+# The width of a drawn effect, in units of its view box, and the margin on each side.
+_EFFECT_WIDTH, _EFFECT_MARGIN = 320.0, 8.0
 
 
 class Image(NamedTuple):
@@ -74,6 +78,21 @@ class Problem(NamedTuple):
 
     label: str
     text: str
+
+
+class Effect(NamedTuple):
+    """A line of the table of effects: its numbers as text, and their places in the drawing."""
+
+    name: str
+    full_name: str
+    effect: str
+    interval: str
+    strength: str
+    low: float
+    middle: float
+    high: float
+    band_start: float
+    band_width: float
 
 
 def write_report(
@@ -157,6 +176,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         blocks=max(model.observations_.shape) > MAX_BLOCKS,
         table=_table(model),
         factors=_factors(model),
+        features=_features(model),
         convergence=_convergence(model),
         diagnostics=[] if diagnostics is None else summary.list_diagnostics(diagnostics),
         held_out=_held_out(tested or model, test),
@@ -179,7 +199,10 @@ def _diagnostics(model: Any) -> Diagnostics | None:
 
 
 def render(
-    draw: Callable[..., Axes], *arguments: Any, square: bool = False, **options: Any
+    draw: Callable[..., Axes],
+    *arguments: Any,
+    size: tuple[float, float] = _SIZE,
+    **options: Any,
 ) -> Image:
     """Return the image of a plot."""
     import matplotlib
@@ -187,7 +210,7 @@ def render(
 
     # Whatever the user's settings of matplotlib: TeX may not be installed, and takes seconds per plot.
     with matplotlib.rc_context({"text.usetex": False}):
-        figure = Figure(figsize=_SQUARE if square else _SIZE, layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
         ax = draw(*arguments, ax=figure.subplots(), **options)
         out = BytesIO()
         figure.savefig(out, format="png", dpi=_DOTS_PER_INCH, facecolor="white")
@@ -213,6 +236,67 @@ def _factors(model: Any) -> list[Image]:
     return images
 
 
+def _features(model: Any) -> dict[str, Any] | None:
+    """Return the section on features; None if the model has none."""
+    shares = features.shares_of(model)
+    if not shares:
+        return None
+    names = {name for parts in shares.values() for name in parts}
+    return {
+        "image": render(lambda ax: features.draw_shares(shares, ax), size=_LOW),
+        "texts": [_describe_shares(side, parts) for side, parts in shares.items()],
+        "is_given": bool(names - {MISSINGNESS, "times", features.REST}),
+        "has_times": "times" in names,
+        "has_pattern": MISSINGNESS in names,
+        "effects": [
+            _effects(model, side) for side in features.SIDES if features.has_table(model, side)
+        ],
+    }
+
+
+def _describe_shares(side: str, shares: dict[str, float]) -> str:
+    parts = [f"{features.name_of(name)} {features.format_share(x)}" for name, x in shares.items()]
+    return f"Between {side}: {', '.join(parts)}."
+
+
+def _effects(model: Any, side: features.Side) -> dict[str, Any]:
+    """Return the effects of the strongest features of one side, and how to draw them."""
+    found = features.effects_of(model, side, _EFFECTS_LEVEL)
+    half = _EFFECT_WIDTH / 2
+    scale = (half - _EFFECT_MARGIN) / found.reach
+    rows = []
+    for name, *numbers in zip(*found[:5], strict=True):
+        effect, low, high, strength = map(float, numbers)
+        # The same decimals in all lines.
+        texts = summary.format_together(effect, low, high, strength, width=found.reach / 5)
+        rows.append(
+            Effect(
+                format_label(name),
+                format_label(name, 400),
+                texts[0],
+                f"{texts[1]} to {texts[2]}",
+                texts[3],
+                low=round(half + scale * low, 1),
+                middle=round(half + scale * effect, 1),
+                high=round(half + scale * high, 1),
+                band_start=round(half - scale * strength, 1),
+                band_width=round(2 * scale * strength, 1),
+            )
+        )
+    return {
+        "side": side,
+        "one": side.removesuffix("s"),
+        "other": "columns" if side == "rows" else "rows",
+        "rows": rows,
+        "n_all": found.n_all,
+        "level": f"{100 * _EFFECTS_LEVEL:g}",
+        "units": UNITS
+        if model.posterior_.units.are_shared
+        else "in standard deviations of the columns",
+        "width": _EFFECT_WIDTH,
+    }
+
+
 def _convergence(model: Any) -> list[Image]:
     images = []
     if model.completion_.record.traces is not None:
@@ -225,9 +309,9 @@ def _convergence(model: Any) -> list[Image]:
 def _held_out(model: Any, test: HeldOut | None) -> list[Image]:
     if test is None:
         return []
-    images = [render(held_out.predicted, model, test.test, square=True)]
+    images = [render(held_out.predicted, model, test.test, size=_SQUARE)]
     if model.posterior_.has_draws:
-        images.append(render(held_out.calibration, model, test.test, square=True))
+        images.append(render(held_out.calibration, model, test.test, size=_SQUARE))
     return images
 
 

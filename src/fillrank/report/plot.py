@@ -5,6 +5,7 @@ Without axes, a new figure is made that needs no display. Save it with
 """
 
 from fillrank.report.cells import certainty, matrix
+from fillrank.report.features import feature_effects, variance_shares
 from fillrank.report.held_out import calibration, predicted
 from fillrank.report.maps import map
 from fillrank.report.run_plots import path, rank, spectrum, trace
@@ -12,6 +13,7 @@ from fillrank.report.run_plots import path, rank, spectrum, trace
 __all__ = [
     "calibration",
     "certainty",
+    "feature_effects",
     "map",
     "matrix",
     "path",
@@ -19,4 +21,5 @@ __all__ = [
     "rank",
     "spectrum",
     "trace",
+    "variance_shares",
 ]

@@ -13,6 +13,7 @@ import numpy as np
 from fillrank.estimators.checks import FEWEST_ENTRIES, few_entries
 from fillrank.estimators.convergence import convergence_of
 from fillrank.posterior.diagnostics import Diagnostics
+from fillrank.report.features import SIDES, has_table
 from fillrank.report.held_out import HeldOut
 from fillrank.report.style import count_noun, format_percent
 from fillrank.table.observations import Observations, fingerprint
@@ -277,17 +278,23 @@ def reproduction_code(model: Any) -> str:
         if name not in _MACHINE_SETTINGS
     ]
     n_rows, n_columns = model.observations_.shape
+    given = [f"{side.removesuffix('s')}_features" for side in SIDES if has_table(model, side)]
     lines = [
+        *(["import pandas as pd"] if given else []),
         "import fillrank as fr",
         "",
         f"# {list_versions()}",
         f"# report made on {datetime.now().astimezone():%Y-%m-%d %H:%M %z}",
         f"# data: {n_rows} rows x {n_columns} columns{_describe_entries(model.observations_)}",
         'data = fr.read("table.csv")  # put your own table here',
+        *(
+            f'{name} = pd.read_csv("{name}.csv", index_col=0)  # put your own features here'
+            for name in given
+        ),
         f"model = fr.{model.completion_.method}(",
         *settings,
         ")",
-        "model.fit(data)",
+        f"model.fit({', '.join(['data', *(f'{name}={name}' for name in given)])})",
     ]
     return "\n".join(lines)
 

@@ -38,12 +38,14 @@ class Resumption(NamedTuple):
     """What a checkpoint needs to know about a method, to validate what it reads.
 
     ``info`` is the type of a sweep's statistics, ``traced`` the names that `Sampler.history` returns,
-    and ``is_valid_state(state, infos)`` whether a chain can continue from there.
+    and ``is_valid_state(state, infos)`` whether a chain can continue from there. ``features`` are some
+    numbers by which the features of rows and columns are recognised.
     """
 
     info: type
     traced: tuple[str, ...]
     is_valid_state: Callable[[Any, Sequence[Any]], bool]
+    features: tuple[np.ndarray, ...] = ()
 
 
 class Sampler(NamedTuple):

@@ -38,6 +38,11 @@ _TEMPORARY_FILE = re.compile(
     r"\.(run|draws)-[0-9]{9,15}\.fillrank\.[0-9a-f]{16}|(coming|test)-[0-9a-f]{16}", re.ASCII
 )
 _OLD_LAYOUT = "run.fillrank"
+# In earlier layouts of files, states were others.
+_FIRST_LAYOUT = 3
+# How much features may differ from those of the saved run, relative to the largest of each: rounding
+# depends on the processor.
+_ROUNDING = 0.01
 _MAX_SEED = 2**31 - 1
 _OTHER_FOLDER = "Use another folder, or delete this one to start again."
 _RUN_KIND, _DRAWS_KIND = "checkpoint", "draws of a checkpoint"
@@ -69,6 +74,7 @@ class _Snapshot(Protocol):
     states: tuple[Any, ...]
     infos: tuple[tuple[Any, ...], ...]
     traces: Traces
+    features: tuple[np.ndarray, ...]
     files: dict[str, list[int]]
 
 
@@ -93,6 +99,7 @@ class Checkpoint:
         self._identity: Identity = {}
         self._seed = 0
         self._snapshot_type: Any = None
+        self._features: tuple[np.ndarray, ...] = ()
         self._candidates: list[str] = []  # `run-...` files that have not been tried, newest last
         self._errors: list[str] = []  # why newer ones cannot be resumed
         self._last: _Files | None = None
@@ -154,6 +161,8 @@ class Checkpoint:
 
     def _read_run(self, name: str) -> Saved:
         content = self._folder.read(name, _RUN_KIND)
+        if content.version < _FIRST_LAYOUT:
+            raise ReadError(f"{name} was written by an earlier fillrank.")
         try:
             identity = unpack(Identity, content.about.get("identity"), {})
             seed = unpack(int, content.about.get("seed"), {})
@@ -179,7 +188,9 @@ class Checkpoint:
 
     def restore(self, run: Run, sampler: Sampler) -> Run:
         """Return the run in the folder, or ``run``, which has not started, if there is none."""
+        assert sampler.resumption is not None
         self._snapshot_type = _snapshot_type(run, sampler)
+        self._features = sampler.resumption.features
         while self.found is not None:
             try:
                 return self._restore(self.found, run, sampler)
@@ -195,6 +206,7 @@ class Checkpoint:
         )
         if snapshot.n_sweeps != _sweep_of(found.name):
             raise ReadError("its name is that of another sweep.")
+        _check_features(snapshot.features, sampler)
         draws = self._read_draws(snapshot.files, type(sampler.draw(run.chains[0].state)))
         _check_chains(snapshot, run, sampler)
         _check_traces(snapshot.traces, snapshot.n_sweeps, run, sampler)
@@ -271,7 +283,9 @@ class Checkpoint:
     def _write_run(self, name: str, run: Run, files: dict[str, list[int]]) -> None:
         states = tuple(chain.state for chain in run.chains)
         infos = tuple(chain.infos for chain in run.chains)
-        snapshot = self._snapshot_type(run.n_sweeps, states, infos, run.recorder.traces(), files)
+        snapshot = self._snapshot_type(
+            run.n_sweeps, states, infos, run.recorder.traces(), self._features, files
+        )
         tree, arrays = pack(self._snapshot_type, snapshot)
         about = {"identity": self._identity, "seed": self._seed, "parts": tree}
         self._folder.write(name, Content(_RUN_KIND, about, arrays))
@@ -305,6 +319,7 @@ def _snapshot_type(run: Run, sampler: Sampler) -> Any:
             ("states", tuple[state, ...]),  # type: ignore[valid-type]
             ("infos", tuple[tuple[info, ...], ...]),  # type: ignore[valid-type]
             ("traces", Traces),
+            ("features", tuple[np.ndarray, ...]),
             ("files", dict[str, list[int]]),
         ],
     )
@@ -332,6 +347,22 @@ def _check_chains(snapshot: _Snapshot, run: Run, sampler: Sampler) -> None:
             and sampler.resumption.is_valid_state(state, infos)
         )
         _require(valid, "its chains are in a state that no chain can reach")
+
+
+def _check_features(features: tuple[np.ndarray, ...], sampler: Sampler) -> None:
+    """Raise ReadError for other features: the weights in states and draws are not those of this run."""
+    assert sampler.resumption is not None
+    expected = sampler.resumption.features
+    same = (
+        len(features) == len(expected)
+        and _same_layout(features, expected)
+        and all(map(_are_close, features, expected))
+    )
+    _require(
+        same,
+        "its features are not those of this run. If they come from the pattern of missing values, "
+        "another kind of processor may have computed them",
+    )
 
 
 def _check_traces(traces: Traces, n_sweeps: int, run: Run, sampler: Sampler) -> None:
@@ -378,7 +409,8 @@ def _check_draws(draws: Draws, snapshot: _Snapshot, run: Run, sampler: Sampler) 
 
 def _is_valid_draw(draw: Any) -> bool:
     noise = draw.noise
-    return _is_finite((draw.left, draw.right)) and noise.is_valid and noise.variance > 0
+    arrays = draw.left, draw.right, draw.row_weights, draw.column_weights
+    return _is_finite(arrays) and noise.is_valid and noise.variance > 0
 
 
 def _same_layout(one: Any, other: Any) -> bool:
@@ -407,6 +439,11 @@ def _is_finite_state(state: Any) -> bool:
 
 def _is_finite_array(array: np.ndarray, shape: tuple[int, ...]) -> bool:
     return array.dtype == np.float64 and array.shape == shape and _is_finite(array)
+
+
+def _are_close(one: np.ndarray, other: np.ndarray) -> bool:
+    sizes = np.abs(other).max(axis=0, initial=0.0)
+    return bool((np.abs(one - other) <= _ROUNDING * sizes).all())
 
 
 def _are_equal(one: np.ndarray, other: np.ndarray) -> bool:

@@ -18,6 +18,10 @@ which Lambda and the average Gram matrix of the other side are both diagonal, so
 a row are nearly independent, and drawing them one by one mixes almost as well. The basis depends
 only on what a half-sweep conditions on. In a complete table rows are always drawn jointly: they
 share one decomposition.
+
+With features F of the rows, U_i ~ N(mu_U + B^T F_i, Lambda_U^-1): see `fillrank.samplers.feature_steps`,
+and Simm et al. ("Macau", 2017). Their weights B are drawn after the rows, and they are p more vectors
+for the posterior of Lambda_U.
 """
 
 import math
@@ -37,6 +41,20 @@ from fillrank.kernels.gaussian_rows import Prior, RowNoise, RowSums
 from fillrank.kernels.joint_rows import JointPrior
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
+from fillrank.samplers.feature_steps import (
+    WITHOUT_FEATURES,
+    BothFeatures,
+    Features,
+    Weights,
+    are_valid_weights,
+    draw_weights,
+    drawn_weights,
+    explained,
+    first_weights,
+    rooted,
+    share_history,
+    without_explained,
+)
 from fillrank.samplers.model import (
     LARGEST_ENTRY,
     LARGEST_SIGNAL,
@@ -94,6 +112,8 @@ class State(NamedTuple):
     row_law: FactorPrior
     column_law: FactorPrior
     noise: NoiseState
+    row_weights: Weights
+    column_weights: Weights
     sweep: int
 
 
@@ -116,6 +136,7 @@ class Context(NamedTuple):
     workers: Workers
     noise: NoiseModel = EQUAL_NOISE
     samples_noise: bool = True
+    features: BothFeatures = WITHOUT_FEATURES
 
 
 def init(
@@ -125,14 +146,20 @@ def init(
     dtype: np.dtype,
     rng: np.random.Generator,
     model: NoiseModel = EQUAL_NOISE,
+    features: BothFeatures = WITHOUT_FEATURES,
 ) -> State:
     """A start at small random factors."""
     left, right = (_FIRST_SD * rng.standard_normal((n, rank)).astype(dtype) for n in shape)
-    return _state(left, right, first_noise(noise_variance, shape[0], np.ones(shape[1]), model))
+    noise = first_noise(noise_variance, shape[0], np.ones(shape[1]), model)
+    return _state(left, right, noise, features)
 
 
 def init_at(
-    guess: Start, dtype: np.dtype, rng: np.random.Generator, model: NoiseModel = EQUAL_NOISE
+    guess: Start,
+    dtype: np.dtype,
+    rng: np.random.Generator,
+    model: NoiseModel = EQUAL_NOISE,
+    features: BothFeatures = WITHOUT_FEATURES,
 ) -> State:
     """The first state, at a guess of the signal without effects."""
     r, q = guess.max_rank, guess.s.size
@@ -143,13 +170,14 @@ def init_at(
 
     variance = max(guess.noise_variance, SMALLEST_NOISE)
     noise = first_noise(variance, len(guess.U), guess.column_precisions, model)
-    return _state(factors(guess.U), factors(guess.V), noise)
+    return _state(factors(guess.U), factors(guess.V), noise, features)
 
 
-def _state(left: np.ndarray, right: np.ndarray, noise: NoiseState) -> State:
+def _state(left: np.ndarray, right: np.ndarray, noise: NoiseState, features: BothFeatures) -> State:
     rank = left.shape[1]
     prior = FactorPrior(np.zeros(rank), np.eye(rank))
-    return State(left, right, prior, prior, noise, 0)
+    rows, columns = (first_weights(each, rank) for each in features)
+    return State(left, right, prior, prior, noise, rows, columns, 0)
 
 
 @njit(cache=True)
@@ -165,21 +193,22 @@ def _standard_draws(address: Address, rank: int, degrees: float) -> tuple[np.nda
 
 
 def draw_factor_prior(
-    vectors: np.ndarray, prior: Hyperprior, address: Address, workers: Workers
+    vectors: np.ndarray, roots: np.ndarray, prior: Hyperprior, address: Address, workers: Workers
 ) -> FactorPrior:
     """(mu, Lambda) given the n vectors of a side, with mean ubar and centred scatter S.
 
-    Lambda ~ Wishart(W, nu_0 + n) with W^-1 = w_0 I + S + n beta_0/(n + beta_0) ubar ubar^T;
-    mu ~ N(n ubar/(n + beta_0), ((n + beta_0) Lambda)^-1).
+    Lambda ~ Wishart(W, nu_0 + n + p) with
+    W^-1 = w_0 I + S + R^T R + n beta_0/(n + beta_0) ubar ubar^T, for the weights R = sqrt(lambda) B of p
+    features, ``roots``; mu ~ N(n ubar/(n + beta_0), ((n + beta_0) Lambda)^-1).
     """
     n, rank = vectors.shape
     ubar = sums_about(vectors, np.zeros(rank), workers)[0] / n
     scatter = gram(vectors, ubar, np.ones(n), workers)
     weight = n + prior.beta
-    inverse = scatter + n * prior.beta / weight * np.outer(ubar, ubar)
+    inverse = scatter + roots.T @ roots + n * prior.beta / weight * np.outer(ubar, ubar)
     inverse[np.diag_indices(rank)] += prior.inverse_scale
     C = np.linalg.cholesky(inverse)
-    A, z = _standard_draws(address, rank, prior.degrees + n)
+    A, z = _standard_draws(address, rank, prior.degrees + n + len(roots))
     T = solve_triangular(C, A, trans="T", lower=True)  # W = C^-T C^-1
     mean = n / weight * ubar + np.linalg.solve(T.T, z) / math.sqrt(weight)
     return FactorPrior(mean, T)
@@ -192,13 +221,14 @@ class Half(NamedTuple):
     own: np.ndarray
     other: np.ndarray
     prior: FactorPrior
+    shifts: np.ndarray
     other_counts: np.ndarray
     noise: RowNoise
 
 
 def _draw_jointly(half: Half, address: Address, workers: Workers) -> tuple[np.ndarray, RowSums]:
     own = half.own.copy()
-    prior = JointPrior(half.prior.mean, half.prior.T @ half.prior.T.T)
+    prior = JointPrior(half.prior.mean, half.prior.T @ half.prior.T.T, half.shifts)
     return own, draw_rows(half.values, own, half.other, prior, half.noise, address, workers)
 
 
@@ -219,43 +249,100 @@ def _draw_entries(half: Half, address: Address, workers: Workers) -> tuple[np.nd
     B, inverse = common_basis(half, workers)
     drawn, factors = multiplied(half.own, inverse.T, workers), multiplied(half.other, B, workers)
     rank = half.own.shape[1]
-    prior = Prior(np.arange(rank), inverse @ half.prior.mean, np.ones(rank))
+    shifts = multiplied(half.shifts, inverse.T, workers) if half.shifts.size else half.shifts
+    prior = Prior(np.arange(rank), inverse @ half.prior.mean, np.ones(rank), shifts=shifts)
     sums = draw_rows(half.values, drawn, factors, prior, half.noise, address, workers)
     return multiplied(drawn, B.T, workers), sums
 
 
-def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[State, Info]:
-    """One sweep: the prior of the rows, the rows, the prior of the columns, the columns, the noise."""
-    prior, joint, key, workers, model, samples_noise = context
-    t, noise = state.sweep, state.noise
-    draw_side = _draw_jointly if joint or data.is_complete else _draw_entries
-    row_counts, column_counts = data.counts
-    where = Address(key, t, streams.NOISE)
+class Side(NamedTuple):
+    """One side of the table: its vectors, and the features behind their means."""
 
-    row_prior = draw_factor_prior(state.left, prior, Address(key, t, streams.ROW_HYPER), workers)
-    row = row_noise(noise.cells, model)
-    half = Half(data.rows, state.left, state.right, row_prior, column_counts, row)
-    left, sums = draw_side(half, Address(key, t, streams.ROWS), workers)
+    own: np.ndarray
+    weights: Weights
+    features: Features
+    hyper_purpose: int
+    kernel_purpose: int
+    scalar_purpose: int
+
+
+def _half_sweep(
+    side: Side,
+    other: np.ndarray,
+    values: tuple[Entries | Dense, np.ndarray, RowNoise],
+    t: int,
+    context: Context,
+) -> tuple[np.ndarray, FactorPrior, Weights, RowSums]:
+    """The prior of one side, its vectors, and the weights of its features."""
+    entries, other_counts, noise = values
+    key, workers, weights, features = context.key, context.workers, side.weights, side.features
+    shifts = explained(features, weights.B, workers)
+    prior = draw_factor_prior(
+        without_explained(side.own, shifts),
+        rooted(weights, features),
+        context.hyperprior,
+        Address(key, t, side.hyper_purpose),
+        workers,
+    )
+    joint = context.joint or isinstance(entries, Dense)
+    half = Half(entries, side.own, other, prior, shifts, other_counts, noise)
+    draw_side = _draw_jointly if joint else _draw_entries
+    own, sums = draw_side(half, Address(key, t, side.kernel_purpose), workers)
+    if features.ends:
+        rest = without_explained(own, shifts) - prior.mean.astype(own.dtype)
+        address = Address(key, t, side.scalar_purpose)
+        weights = draw_weights(weights, features, rest, prior.T, address, workers)
+    return own, prior, weights, sums
+
+
+def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[State, Info]:
+    """One sweep: the rows with their prior and weights, the columns likewise, the noise."""
+    model, samples_noise, workers = context.noise, context.samples_noise, context.workers
+    t, noise = state.sweep, state.noise
+    row_counts, column_counts = data.counts
+    where = Address(context.key, t, streams.NOISE)
+
+    rows = Side(
+        state.left,
+        state.row_weights,
+        context.features.rows,
+        streams.ROW_HYPER,
+        streams.ROWS,
+        streams.ROW_SCALARS,
+    )
+    values = data.rows, column_counts, row_noise(noise.cells, model)
+    left, row_prior, row_weights, sums = _half_sweep(rows, state.right, values, t, context)
     if model.rows and samples_noise:
         noise = draw_row_precisions(noise, where, row_counts, sums, workers)
 
-    column_prior = draw_factor_prior(
-        state.right, prior, Address(key, t, streams.COLUMN_HYPER), workers
+    columns = Side(
+        state.right,
+        state.column_weights,
+        context.features.columns,
+        streams.COLUMN_HYPER,
+        streams.COLUMNS,
+        streams.COLUMN_SCALARS,
     )
-    column = column_noise(noise.cells, model)
-    half = Half(data.columns, state.right, left, column_prior, row_counts, column)
-    right, sums = draw_side(half, Address(key, t, streams.COLUMNS), workers)
+    values = data.columns, row_counts, column_noise(noise.cells, model)
+    right, column_prior, column_weights, sums = _half_sweep(columns, left, values, t, context)
     if model.columns and samples_noise:
         noise = draw_column_precisions(noise, model, where, column_counts, sums, workers)
     info = Info(residual_square(noise.cells, sums))
     if samples_noise:
         noise = draw_level(noise, model, where, column_counts, sums)
-    return State(left, right, row_prior, column_prior, noise, t + 1), info
+    state = State(
+        left, right, row_prior, column_prior, noise, row_weights, column_weights, sweep=t + 1
+    )
+    return state, info
 
 
 def draw(state: State) -> Draw:
     """The signal of a state."""
-    return Draw(state.left, state.right, state.noise.cells)
+    row_weights, column_weights = (
+        drawn_weights(weights, state.left.dtype)
+        for weights in (state.row_weights, state.column_weights)
+    )
+    return Draw(state.left, state.right, state.noise.cells, row_weights, column_weights)
 
 
 def spectrum(drawn: Draw) -> np.ndarray:
@@ -263,17 +350,22 @@ def spectrum(drawn: Draw) -> np.ndarray:
     return singular_values(drawn.left, drawn.right)
 
 
-def traced(noise: NoiseModel) -> tuple[str, ...]:
+def traced(noise: NoiseModel, features: BothFeatures = WITHOUT_FEATURES) -> tuple[str, ...]:
     """The names of what `history` returns."""
-    return ("residual_variance", "noise_variance", *noise.traced())
+    return ("residual_variance", "noise_variance", *noise.traced(), *features.traced())
 
 
 def history(
-    state: State, info: Info, n_entries: int, noise: NoiseModel = EQUAL_NOISE
+    state: State,
+    info: Info,
+    n_entries: int,
+    noise: NoiseModel = EQUAL_NOISE,
+    features: BothFeatures = WITHOUT_FEATURES,
 ) -> dict[str, float]:
     """What is traced over the sweeps, in standard units."""
     values = {"residual_variance": info.residual_square / n_entries}
-    return values | noise_history(state.noise, noise)
+    values |= noise_history(state.noise, noise)
+    return values | share_history(state.row_weights, state.column_weights, features)
 
 
 def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
@@ -281,6 +373,10 @@ def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
     own, other = largest_entries(state.left).max(), largest_entries(state.right).max()
     return (
         not infos
+        and all(
+            are_valid_weights(weights, LARGEST_ENTRY)
+            for weights in (state.row_weights, state.column_weights)
+        )
         and max(own, other) <= LARGEST_ENTRY
         and own * other <= LARGEST_SIGNAL
         and state.noise.cells.is_valid

@@ -67,6 +67,14 @@ M_k:
 6. Draw a and b given gamma.
 
 Steps 2a to 2d have d_k integrated out. Step 2e draws it before anything conditions on it.
+
+**Features.** F (m, p) are known features of the rows. With them, u_{ki} + mu_k becomes
+u_{ki} + mu_k + F_i b_k, and the vector (u_k, sqrt(c) mu_k, sqrt(lambda) b_k) is uniform on the unit ball
+of R^(m+1+p): the weights b_k are p more entries of the ball. So all of the above holds with m + p for m
+and ||z||^2 + lambda ||B||^2 for ||z||^2, with B = d b. Given tau, this is the model of
+`fillrank.samplers.feature_steps` with Lambda = diag(2 tau). Effects have weights, too:
+alpha_i ~ N(mean + F_i b_alpha, s^2) with b_alpha ~ N(0, s^2 / lambda). Rows are drawn with their own
+prior means in step 2c; lambda and then B are drawn before step 2d. The same holds for the columns.
 """
 
 import math
@@ -88,6 +96,20 @@ from fillrank.kernels.gaussian_rows import Prior, RowNoise, RowSums
 from fillrank.noise.precisions import PRIOR_SCALE, draw_variance
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
+from fillrank.samplers.feature_steps import (
+    WITHOUT_FEATURES,
+    BothFeatures,
+    Features,
+    Weights,
+    are_valid_weights,
+    draw_weights,
+    drawn_weights,
+    explained,
+    first_weights,
+    share_history,
+    weight_squares,
+    without_explained,
+)
 from fillrank.samplers.model import (
     LARGEST_ENTRY,
     LARGEST_SIGNAL,
@@ -138,6 +160,7 @@ _FIRST_NORM = 0.95
 _SPARE_SCALE = 1e-2
 # Lower bound of squared norms, so that a component at zero can grow again.
 _SMALLEST_SQUARE = 1e-30
+_ALONE = Workers(1)
 # The quantity that a scalar draw of a side is for.
 _TAU, _CENTRE_BEFORE, _CENTRE_AFTER, _D, _EFFECT, _SHIFT = range(6)
 # The quantity that a draw of the rates is for.
@@ -157,7 +180,8 @@ class State(NamedTuple):
     """All that the next sweep needs.
 
     ``left`` (m, r + 2) holds u_k + mu_k in its first r columns, then alpha, then ones; ``right``
-    (n, r + 2) holds v_k + nu_k, then ones, then beta. So left diag(d, 1, 1) right^T is the signal.
+    (n, r + 2) holds v_k + nu_k, then ones, then beta. So left diag(d, 1, 1) right^T is the signal. The
+    weights of features are b_k and b_alpha in the columns of ``left``, and likewise for ``right``.
     """
 
     left: np.ndarray
@@ -171,6 +195,8 @@ class State(NamedTuple):
     a: float
     b: float
     noise: NoiseState
+    row_weights: Weights
+    column_weights: Weights
     sweep: int
 
 
@@ -195,6 +221,7 @@ class Context(NamedTuple):
     relaxed_from: int
     noise_from: int = sys.maxsize
     rates_from: int = sys.maxsize
+    features: BothFeatures = WITHOUT_FEATURES
 
 
 def _on_sphere(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
@@ -204,7 +231,11 @@ def _on_sphere(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
 
 
 def init(
-    start: Start, dtype: np.dtype, rng: np.random.Generator, noise: NoiseModel = EQUAL_NOISE
+    start: Start,
+    dtype: np.dtype,
+    rng: np.random.Generator,
+    noise: NoiseModel = EQUAL_NOISE,
+    features: BothFeatures = WITHOUT_FEATURES,
 ) -> State:
     """The first state, at a guess; components that it lacks start at random, very small."""
     r, q = start.max_rank, start.s.size
@@ -228,6 +259,8 @@ def init(
         a=_FIRST_A,
         b=_FIRST_B,
         noise=first_noise(noise_variance, m, start.column_precisions, noise),
+        row_weights=first_weights(features.rows, r + 2),
+        column_weights=first_weights(features.columns, r + 2),
         sweep=0,
     )
 
@@ -302,21 +335,36 @@ def _draw_normals(quantity: int, address: Address, mean: np.ndarray, sd: np.ndar
     return out
 
 
+class EffectSums(NamedTuple):
+    """Of n effects without what features explain: their sum and squares about the mean.
+
+    ``weight_square`` is lambda ||b_alpha||^2, of ``n_weights`` weights.
+    """
+
+    n: int
+    total: float
+    square: float
+    n_weights: int
+    weight_square: float
+
+
 @njit(cache=True)
 def _draw_effect(
-    address: Address, mean: float, variance: float, n: int, total: float, square: float
+    address: Address, mean: float, variance: float, sums: EffectSums
 ) -> tuple[float, float]:
-    """(mean, variance) of the Gaussian behind n effects with sum and square about ``mean``.
+    """(mean, variance) of the Gaussian behind effects, and behind their weights of features.
 
     The mean has prior N(0, S^2), the standard deviation half-Cauchy(0, S).
     """
     stream = start_stream(address.key, address.sweep, address.purpose)
     seek(stream, _EFFECT, 0)
+    n, total = sums.n, sums.total
     precision = 1.0 / PRIOR_SCALE**2 + n / variance
     new_mean = (n * mean + total) / variance / precision + normal(stream) / math.sqrt(precision)
     shift = new_mean - mean
-    about_new = square - 2.0 * shift * total + n * shift * shift
-    return new_mean, draw_variance(stream, variance, n, about_new)
+    about_new = sums.square - 2.0 * shift * total + n * shift * shift
+    n_normal = n + sums.n_weights
+    return new_mean, draw_variance(stream, variance, n_normal, about_new + sums.weight_square)
 
 
 @njit(cache=True)
@@ -345,13 +393,15 @@ def draw_hyperparameters(
 
 
 class Side(NamedTuple):
-    """One side of the table in a half-sweep: its factors, centres and effects."""
+    """One side of the table in a half-sweep: its factors, centres, effects and features."""
 
     own: np.ndarray
     centre: np.ndarray
     effect: Effect
     has_effects: bool
     effect_column: int
+    weights: Weights
+    features: Features
     noise: RowNoise
     kernel_purpose: int
     scalar_purpose: int
@@ -366,14 +416,18 @@ def _half_sweep(
     """
     d, gamma, workers = state.d, state.gamma, context.workers
     (n, width), r = side.own.shape, d.size
-    n_ball = n + 1 if context.options.centres else n
+    features, p = side.features, side.features.n_features
+    n_ball = n + p + 1 if context.options.centres else n + p
     address = Address(context.key, state.sweep, side.scalar_purpose)
 
     # a. tau_k given R_k.
     A = scaled(side.own, d, workers)
     centre = d * side.centre
-    total, R = sums_about(A, centre, workers)
-    tau = _draw_taus(address, R + _CENTRE_WEIGHT * centre**2, gamma, n_ball)
+    weights = _scaled_weights(side.weights, d)
+    shifts = explained(features, weights.B, workers)
+    total, R = sums_about(without_explained(A, shifts), centre, workers)
+    R = R + _CENTRE_WEIGHT * centre**2 + weight_squares(weights, features)[:r]
+    tau = _draw_taus(address, R, gamma, n_ball)
 
     # b. The centres M_k.
     if context.options.centres:
@@ -381,15 +435,22 @@ def _half_sweep(
 
     # c. The rows' coefficients A_ik and effects.
     relaxation = RELAXATION if state.sweep >= context.relaxed_from else 0.0
-    prior = _prior(side, centre, tau)._replace(relaxation=relaxation)
+    prior = _prior(side, centre, tau)._replace(relaxation=relaxation, shifts=shifts)
     where = Address(context.key, state.sweep, side.kernel_purpose)
     sums = draw_rows(values, A, other, prior, side.noise, where, workers)
+
+    # lambda and B.
+    rest = without_explained(A, shifts)
+    if p:
+        weights = _draw_weights(side, weights, rest, prior, address, workers)
+        rest = A - explained(features, weights.B, workers)
 
     # d. The centres again.
     about, column = np.zeros(width), side.effect_column
     about[:r], about[column] = centre, side.effect.mean
-    totals, squares = sums_about(A, about, workers)
-    total, R = totals[:r], squares[:r]
+    totals, squares = sums_about(rest, about, workers)
+    of_weights = weight_squares(weights, features)
+    total, R = totals[:r], squares[:r] + of_weights[:r]
     if context.options.centres:
         new = _draw_centres(_CENTRE_AFTER, address, total + n * centre, tau, n)
         shift = new - centre
@@ -403,8 +464,40 @@ def _half_sweep(
     # f. The mean and variance of the effects.
     effect = side.effect
     if side.has_effects:
-        effect = Effect(*_draw_effect(address, *effect, n, totals[column], squares[column]))
-    return side._replace(own=A, centre=centre / d, effect=effect), d, sums
+        of_effects = EffectSums(n, totals[column], squares[column], p, of_weights[column])
+        effect = Effect(*_draw_effect(address, *effect, of_effects))
+    weights = _scaled_weights(weights, 1 / d)
+    return side._replace(own=A, centre=centre / d, effect=effect, weights=weights), d, sums
+
+
+def _scaled_weights(weights: Weights, d: np.ndarray) -> Weights:
+    """The weights of the factors multiplied by d; those of effects do not change."""
+    B = weights.B.copy()
+    B[:, : d.size] *= d
+    return weights._replace(B=B)
+
+
+def _draw_weights(
+    side: Side,
+    weights: Weights,
+    rest: np.ndarray,
+    prior: Prior,
+    address: Address,
+    workers: Workers,
+) -> Weights:
+    """lambda and B, for the coefficients that are free."""
+    free = prior.free
+    drawn = draw_weights(
+        weights._replace(B=weights.B[:, free]),
+        side.features,
+        np.ascontiguousarray(rest[:, free]),
+        np.diag(np.sqrt(prior.precision)),
+        address,
+        workers,
+    )
+    B = np.zeros_like(weights.B)
+    B[:, free] = drawn.B
+    return drawn._replace(B=B)
 
 
 def _draw_centres(
@@ -425,26 +518,32 @@ def _prior(side: Side, centre: np.ndarray, tau: np.ndarray) -> Prior:
     return Prior(free, mean, precision)
 
 
-def _row_side(state: State, options: Options) -> Side:
+def _row_side(state: State, context: Context) -> Side:
+    options = context.options
     return Side(
         state.left,
         state.mu,
         state.row_effect,
         options.row_effects,
         state.d.size,
+        state.row_weights,
+        context.features.rows,
         row_noise(state.noise.cells, options.noise),
         streams.ROWS,
         streams.ROW_SCALARS,
     )
 
 
-def _column_side(state: State, options: Options) -> Side:
+def _column_side(state: State, context: Context) -> Side:
+    options = context.options
     return Side(
         state.right,
         state.nu,
         state.column_effect,
         options.column_effects,
         state.d.size + 1,
+        state.column_weights,
+        context.features.columns,
         column_noise(state.noise.cells, options.noise),
         streams.COLUMNS,
         streams.COLUMN_SCALARS,
@@ -463,8 +562,10 @@ def sweep(
     state = state._replace(gamma=draw_rates(key, t, state.d, state.a, state.b))
 
     # 2. The rows.
-    rows, d, sums = _half_sweep(_row_side(state, options), state.right, data.rows, state, context)
-    state = state._replace(left=rows.own, mu=rows.centre, row_effect=rows.effect, d=d)
+    rows, d, sums = _half_sweep(_row_side(state, context), state.right, data.rows, state, context)
+    state = state._replace(
+        left=rows.own, mu=rows.centre, row_effect=rows.effect, row_weights=rows.weights, d=d
+    )
     where = Address(key, t, streams.NOISE)
     if options.noise.rows and samples_noise:
         noise = draw_row_precisions(state.noise, where, row_counts, sums, context.workers)
@@ -472,9 +573,15 @@ def sweep(
 
     # 3. The columns.
     columns, d, sums = _half_sweep(
-        _column_side(state, options), state.left, data.columns, state, context
+        _column_side(state, context), state.left, data.columns, state, context
     )
-    state = state._replace(right=columns.own, nu=columns.centre, column_effect=columns.effect, d=d)
+    state = state._replace(
+        right=columns.own,
+        nu=columns.centre,
+        column_effect=columns.effect,
+        column_weights=columns.weights,
+        d=d,
+    )
     if options.noise.columns and samples_noise:
         noise = draw_column_precisions(
             state.noise, options.noise, where, column_counts, sums, context.workers
@@ -526,7 +633,10 @@ def signal_factors(state: State) -> tuple[np.ndarray, np.ndarray]:
 
 def draw(state: State) -> Draw:
     """The signal of a state."""
-    return Draw(*signal_factors(state), state.noise.cells)
+    left, right = signal_factors(state)
+    row_weights = drawn_weights(_scaled_weights(state.row_weights, state.d), left.dtype)
+    column_weights = drawn_weights(state.column_weights, left.dtype)
+    return Draw(left, right, state.noise.cells, row_weights, column_weights)
 
 
 def spectrum(drawn: Draw, options: Options) -> np.ndarray:
@@ -545,18 +655,23 @@ def spectrum(drawn: Draw, options: Options) -> np.ndarray:
     )
 
 
-def traced(noise: NoiseModel) -> tuple[str, ...]:
+def traced(noise: NoiseModel, features: BothFeatures = WITHOUT_FEATURES) -> tuple[str, ...]:
     """The names of what `history` returns."""
-    return ("residual_variance", "noise_variance", "a", "b", *noise.traced())
+    return ("residual_variance", "noise_variance", "a", "b", *noise.traced(), *features.traced())
 
 
 def history(
-    state: State, info: Info, n_entries: int, noise: NoiseModel = EQUAL_NOISE
+    state: State,
+    info: Info,
+    n_entries: int,
+    noise: NoiseModel = EQUAL_NOISE,
+    features: BothFeatures = WITHOUT_FEATURES,
 ) -> dict[str, float]:
     """What is traced over the sweeps, in standard units."""
     values = {"residual_variance": info.residual_square / n_entries, "a": state.a, "b": state.b}
     values |= noise_history(state.noise, noise)
-    return {name: values[name] for name in traced(noise)}
+    values |= share_history(state.row_weights, state.column_weights, features)
+    return {name: values[name] for name in traced(noise, features)}
 
 
 # Smallest variance of effects in a valid state. Rounding may take a factor out of the unit ball by
@@ -565,7 +680,9 @@ _SMALLEST_VARIANCE = 1e-20
 _BEYOND, _ROUNDING = 1e-2, 1e-6
 
 
-def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
+def is_valid_state(
+    state: State, infos: Sequence[Info], features: BothFeatures = WITHOUT_FEATURES
+) -> bool:
     """Whether a chain can continue from a state that was read from a file.
 
     All numbers are known to be finite. The state must satisfy the constraints of the model; the
@@ -575,12 +692,14 @@ def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
     r = state.d.size
     own, other = largest_entries(state.left), largest_entries(state.right)
     signal = own * other * np.append(state.d, [1.0, 1.0])
+    weights = state.row_weights, state.column_weights
     return (
         bool((state.d >= 0).all() and (state.gamma > 0).all())
         and all(_are_small(values) for values in (state.d, state.mu, state.nu, own, other))
         and bool((signal <= LARGEST_SIGNAL).all())
-        and _is_in_ball(state.left[:, :r], state.mu)
-        and _is_in_ball(state.right[:, :r], state.nu)
+        and all(are_valid_weights(each, LARGEST_ENTRY) for each in weights)
+        and _is_in_ball(state.left, state.mu, state.row_weights, features.rows)
+        and _is_in_ball(state.right, state.nu, state.column_weights, features.columns)
         and A_BOUNDS[0] <= state.a <= A_BOUNDS[1]
         and B_BOUNDS[0] <= state.b <= B_BOUNDS[1]
         and all(map(_is_valid_effect, (state.row_effect, state.column_effect)))
@@ -589,9 +708,13 @@ def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
     )
 
 
-def _is_in_ball(factors: np.ndarray, centres: np.ndarray) -> bool:
-    """Whether every factor, without its centre, is within the unit ball."""
-    norms = np.linalg.norm(factors - centres, axis=0)
+def _is_in_ball(
+    factors: np.ndarray, centres: np.ndarray, weights: Weights, features: Features
+) -> bool:
+    """Whether every factor, without its centre and what features explain, is within the unit ball."""
+    rest = without_explained(factors, explained(features, weights.B, _ALONE))
+    squares = np.square(rest[:, : centres.size] - centres).sum(axis=0)
+    norms = np.sqrt(squares + weight_squares(weights, features)[: centres.size])
     rounding = _ROUNDING * np.sqrt(len(factors)) * np.abs(centres)
     return bool((norms <= 1.0 + _BEYOND + rounding).all())
 

@@ -24,6 +24,8 @@ SMALLEST_NOISE = 1e-10
 # stay in the range of single precision.
 LARGEST_ENTRY = 1e9
 LARGEST_SIGNAL = 1e12
+# The weights of no features.
+NO_WEIGHTS = np.zeros((0, 0), np.float32)
 
 
 class Remote(ABC):
@@ -61,6 +63,10 @@ class Remote(ABC):
     @abstractmethod
     def effect_sums(self, own: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `fillrank.kernels.products.effect_sums`."""
+
+    @abstractmethod
+    def mask_product(self, block: np.ndarray) -> np.ndarray:
+        """As `fillrank.kernels.mask.mask_product`."""
 
 
 class Data(NamedTuple):
@@ -266,20 +272,29 @@ class Noise(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """One draw of the signal, left right^T in standard units, and of the noise."""
+    """One draw of the signal, left right^T in standard units, and of the noise.
+
+    ``row_weights`` (p, K) are the weights of the p features of rows: F ``row_weights`` is the part of
+    ``left`` that they explain. They are empty without features; ``column_weights`` likewise.
+    """
 
     left: np.ndarray
     right: np.ndarray
     noise: Noise
+    row_weights: np.ndarray = NO_WEIGHTS
+    column_weights: np.ndarray = NO_WEIGHTS
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes."""
-        return self.left.nbytes + self.right.nbytes + self.noise.nbytes
+        weights = self.row_weights.nbytes + self.column_weights.nbytes
+        return self.left.nbytes + self.right.nbytes + self.noise.nbytes + weights
 
     def transpose(self) -> "Draw":
         """The same draw of the transposed table."""
-        return Draw(self.right, self.left, self.noise.transpose())
+        return Draw(
+            self.right, self.left, self.noise.transpose(), self.column_weights, self.row_weights
+        )
 
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The signal of the cells (rows_p, columns_p)."""
@@ -364,5 +379,9 @@ def _draw_jointly(
 
 def _row_prior(prior: Prior | JointPrior) -> RowPrior:
     if isinstance(prior, JointPrior):
-        return RowPrior(np.arange(prior.mean.size), prior.mean, prior.precision)
-    return RowPrior(prior.free, prior.mean, np.diag(prior.precision), prior.relaxation)
+        return RowPrior(
+            np.arange(prior.mean.size), prior.mean, prior.precision, shifts=prior.shifts
+        )
+    return RowPrior(
+        prior.free, prior.mean, np.diag(prior.precision), prior.relaxation, prior.shifts
+    )

@@ -100,6 +100,35 @@ def transpose(entries: Entries, n_columns: int) -> Entries:
     return flipped
 
 
+def rows_of(entries: Entries, block: slice) -> Entries:
+    """The entries of the rows in a slice."""
+    pointers = entries.pointers[block.start : block.stop + 1]
+    part = slice(pointers[0], pointers[-1])
+    weights = entries.weights[part]  # empty if there are none
+    return Entries(pointers - pointers[0], entries.indices[part], entries.values[part], weights)
+
+
+def some_rows(entries: Entries, rows: np.ndarray) -> Entries:
+    """The entries of some of the rows, at any positions."""
+    pointers, places = places_in_rows(entries.pointers, rows)
+    weights = entries.weights[places] if entries.weights.size else entries.weights
+    return Entries(pointers, entries.indices[places], entries.values[places], weights)
+
+
+def places_in_rows(pointers: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(pointers, places) of the entries of some rows, which can be in any order and repeat.
+
+    Examples
+    --------
+    >>> places_in_rows(np.array([0, 2, 3]), np.array([1, 0]))
+    (array([0, 1, 3]), array([2, 0, 1]))
+    """
+    first = pointers[rows]
+    sizes = pointers[rows + 1] - first
+    own = np.append(0, np.cumsum(sizes))
+    return own, np.arange(own[-1]) + np.repeat(first - own[:-1], sizes)
+
+
 def _from_scipy(matrix: sp.csr_array | sp.csc_array) -> Entries:
     indices = matrix.indices.astype(np.int32, copy=False)
     return Entries(matrix.indptr.astype(np.int64), indices, matrix.data)

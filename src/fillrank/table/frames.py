@@ -111,7 +111,7 @@ def wide_table(frame: nw.DataFrame[Any]) -> WideTable:
     column_labels = as_labels(native.columns if pandas_like else frame.columns)
     columns = list(frame.iter_columns())
     label_column = None
-    if not (pandas_like and _has_labels(native.index)):
+    if not (pandas_like and has_labels(native.index)):
         label_column = _find_label_column(columns)
     cells = [column for j, column in enumerate(columns) if j != label_column]
     matrix = np.empty((len(frame), len(cells)))
@@ -160,7 +160,7 @@ def wide_weights(weights: Any, table: WideTable) -> Any:
     return matrix
 
 
-def _has_labels(index: Any) -> bool:
+def has_labels(index: Any) -> bool:
     """Whether a pandas index is more than the default count of rows."""
     return not (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1)
 

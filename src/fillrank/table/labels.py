@@ -62,20 +62,23 @@ def check_not_missing(labels: np.ndarray, axis: str) -> None:
     """Raise InputError if a label is missing; ``axis`` is "row" or "column"."""
     if labels.dtype.kind in "iub":
         return
-    if any(map(_is_missing, labels)):
+    if any(map(is_missing, labels)):
         raise InputError(
             f"every entry needs a {axis} label; got a missing one (null, None or NaN). "
             "Remove these entries or label them."
         )
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Whether a label or a value is missing in any data frame: None, NaN, NaT or pandas.NA."""
     if label is None:
         return True
     try:
         return bool(label != label)
     except TypeError:  # pandas.NA is neither equal nor unequal to itself
         return True
+    except ValueError:  # an array
+        return False
 
 
 def check_unique(labels: np.ndarray, axis: str) -> None:
@@ -432,7 +435,9 @@ def format_labels(labels: Any) -> str:
 
 
 def format_label(label: Any) -> str:
-    """Format a label as in Python code: 5 and '5', not np.int64(5)."""
+    """Format a label as in Python code: 5 and '5', not np.int64(5); a date as in `as_text`."""
+    if isinstance(label, np.datetime64 | date):
+        return as_text(label)
     return repr(label.item() if isinstance(label, np.number) else label)
 
 

@@ -320,6 +320,15 @@ class Observations:
             weights if weights.size else None,
         )
 
+    @classmethod
+    def without_entries(
+        cls, row_labels: np.ndarray, column_labels: np.ndarray, origin: Origin
+    ) -> Observations:
+        """Rows and columns of which no cell is observed."""
+        pointers = np.zeros(len(row_labels) + 1, np.int64)
+        nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
+        return cls(pointers, *nothing, row_labels, column_labels, origin)
+
     @property
     def row_index(self) -> np.ndarray:
         """The position of the row of each entry, computed at each access."""

@@ -16,6 +16,7 @@ import fillrank as fr
 from fillrank.errors import FillrankError
 from fuzz.forgeries import forge
 from fuzz.tables import FOODS, ratings
+from helpers.given_features import fit_given, given_for
 
 SUFFIX = ".fillrank"
 _COMMON: dict[str, Any] = {"max_rank": 2, "n_threads": 1, "random_state": 0, "progress": False}
@@ -59,6 +60,10 @@ def _saved(folder: Path) -> Iterator[bytes]:
             yield path.read_bytes()
             model.fold_in(_table(3)).save(path, with_data=True)
             yield path.read_bytes()
+    for method in (fr.GASR, fr.BPMF):
+        model = fit_given(method(**_SAMPLED), _table(), given_for(_table().shape))
+        model.save(path, with_data=True)
+        yield path.read_bytes()
 
 
 def seeds() -> list[bytes]:

@@ -1,0 +1,63 @@
+"""The missing cells of a fitted table: predictions in a stream, and draws of complete tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fillrank.completions.fitted_table import FittedTable
+from fillrank.posterior.imputation import Imputations
+from fillrank.runtime.threads import one_blas_thread
+from fillrank.table.frames import fill_in, to_long
+from fillrank.validation import check_integer
+
+# Cells in a block of predictions.
+_CELLS_AT_ONCE = 2**18
+
+
+def predict_missing(
+    model: FittedTable, level: float | None, imputations: Imputations | None
+) -> Iterator[Any]:
+    """Long tables of all missing cells; see `Completion.predict_missing`."""
+    data, posterior = model.observations, model.posterior
+    n_rows, n_columns = data.shape
+    at_once = max(1, _CELLS_AT_ONCE // n_columns)
+    with model.workers() as workers:
+        for start in range(0, n_rows, at_once):
+            i, j = data.missing_positions(start, min(start + at_once, n_rows))
+            if i.size == 0:
+                continue
+            fields = {"value": posterior.predict(i, j, workers)}
+            if level is not None:
+                low, high = posterior.interval(i, j, level, "observation", workers)
+                fields |= {"lower": low, "upper": high}
+            if imputations is not None:
+                with one_blas_thread():
+                    for number in range(imputations.n):
+                        fields[f"draw_{number + 1}"] = imputations.at(number, i, j)
+            yield to_long(data, data.row_labels[i], data.column_labels[j], fields)
+
+
+def sample_completions(model: FittedTable, n: int, random_state: int) -> list[Any]:
+    """Draws of complete tables; see `Completion.sample_completions`."""
+    check_integer("n", n, 1)
+    imputations = imputations_of(model, n, random_state)
+    n_rows, n_columns = model.observations.shape
+    model.check_table_memory(n * n_rows * n_columns, "Use predict_missing(n_draws=...), in parts.")
+    with one_blas_thread():
+        return [
+            fill_in(
+                model.observations,
+                np.array([imputations.row(number, i) for i in range(n_rows)]),
+            )
+            for number in range(n)
+        ]
+
+
+def imputations_of(model: FittedTable, n: int, random_state: int) -> Imputations:
+    """Draws of what would be observed; an error if there are not as many."""
+    model.check_draws("draws")
+    n = check_integer("the number of draws", n, 1, model.posterior.n_draws)
+    return model.posterior.imputations(n, check_integer("random_state", random_state, 0))

@@ -1,0 +1,175 @@
+r"""The pattern of missing values as features: which cells of a row are observed.
+
+What people choose to rate, or a laboratory to measure, says much about the values. With the mask O of
+the entries that are fitted and n_i of them in row i, the features of the rows are
+
+.. math:: F_0 = \mathrm{diag}(n_i^{-1/2}) O - 1 \mu^T
+
+with column means mu over the rows with entries; a row without entries has zeros. F_0 is used by its
+leading singular directions: the values are F = F_0 Q, with Q (n, p) from subspace iteration. Any Q is a
+valid choice, so that a few iterations suffice; the decomposition of F_0 Q makes the columns of F
+orthogonal. The features of columns are those of the rows of the transposed table.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from fillrank.features.blocks import MISSINGNESS, Block, Blocks, PatternCode
+from fillrank.kernels.mask import mask_product
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Remote
+from fillrank.table.entries import Entries
+
+# The largest number of directions; how many rows and columns, and how many entries there are for each at
+# least; and the fewest rows. Smaller tables cannot show what their patterns say (docs/defaults.md).
+_MOST, _LINES_EACH, _ENTRIES_EACH, _FEWEST = 200, 4, 200, 20
+# Subspace iterations, additional directions in them, and the smallest singular value that is used, as a
+# share of the square root of the number of rows.
+_ITERATIONS, _SPARE, _SMALLEST = 4, 16, 1e-4
+
+
+class Masks(Protocol):
+    """Products with the mask of a table and with its transpose."""
+
+    @property
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of entries in each row, and in each column."""
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        """O times a block with a line for each column."""
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        """O^T times a block with a line for each row."""
+
+
+class EntryMasks(NamedTuple):
+    """The mask of entries in memory, by row and by column."""
+
+    rows: Entries
+    columns: Entries
+    workers: Workers
+
+    @property
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of entries in each row, and in each column."""
+        return np.diff(self.rows.pointers), np.diff(self.columns.pointers)
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        """O times a block with a line for each column."""
+        return mask_product(self.rows.pointers, self.rows.indices, block, self.workers)
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        """O^T times a block with a line for each row."""
+        return mask_product(self.columns.pointers, self.columns.indices, block, self.workers)
+
+
+class RemoteMasks(NamedTuple):
+    """The mask of entries on other machines; its products have the bits of `EntryMasks`."""
+
+    rows: Remote
+    columns: Remote
+
+    @property
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of entries in each row, and in each column."""
+        return np.diff(self.rows.pointers), np.diff(self.columns.pointers)
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        """O times a block with a line for each column."""
+        return self.rows.mask_product(block)
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        """O^T times a block with a line for each row."""
+        return self.columns.mask_product(block)
+
+
+class _Transposed(NamedTuple):
+    """The mask of the transposed table."""
+
+    masks: Masks
+
+    @property
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        rows, columns = self.masks.counts
+        return columns, rows
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        return self.masks.transposed_times(block)
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        return self.masks.times(block)
+
+
+class _Pattern(NamedTuple):
+    """F_0 by its products: ``scale`` is n_i^(-1/2), 0 without entries; ``there`` is 1 or 0."""
+
+    masks: Masks
+    scale: np.ndarray
+    there: np.ndarray
+    means: np.ndarray
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        products = self.masks.times(block)
+        return self.scale * products - self.there * (self.means.T @ block)
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        products = self.masks.transposed_times(self.scale * block)
+        return products - self.means * (self.there * block).sum(axis=0)
+
+
+def n_directions(shape: tuple[int, int], n_entries: int) -> int:
+    """How many directions of the pattern are used for the rows of a table."""
+    if shape[0] < _FEWEST:
+        return 0
+    return min(_MOST, min(shape) // _LINES_EACH, n_entries // _ENTRIES_EACH)
+
+
+def pattern_blocks(masks: Masks) -> Blocks:
+    """The blocks of rows and of columns: one each, or none if all rows (or columns) have one pattern."""
+    return Blocks(pattern_block(masks), pattern_block(_Transposed(masks)))
+
+
+def pattern_block(masks: Masks) -> tuple[Block, ...]:
+    """The block of the rows, if rows differ in their pattern."""
+    row_counts, column_counts = masks.counts
+    shape = row_counts.size, column_counts.size
+    k = n_directions(shape, int(row_counts.sum()))
+    if k == 0:
+        return ()
+    pattern = _pattern(masks, row_counts)
+    Q = _leading(pattern, shape, min(k + _SPARE, *shape))
+    P, s, R = np.linalg.svd(pattern.times(Q).astype(np.float64), full_matrices=False)
+    k = min(k, int((s > _SMALLEST * np.sqrt(row_counts.size)).sum()))
+    if k == 0:
+        return ()
+    code = PatternCode(pattern.means[:, 0].astype(np.float64), Q @ R[:k].T)
+    return (Block(MISSINGNESS, P[:, :k] * s[:k], code, ()),)
+
+
+def _pattern(masks: Masks, row_counts: np.ndarray) -> _Pattern:
+    there = (row_counts > 0).astype(np.float32)[:, np.newaxis]
+    scale = there / np.sqrt(np.maximum(row_counts, 1)).astype(np.float32)[:, np.newaxis]
+    means = masks.transposed_times(scale) / max(1.0, float(there.sum()))
+    return _Pattern(masks, scale, there, means)
+
+
+def _leading(pattern: _Pattern, shape: tuple[int, int], width: int) -> np.ndarray:
+    """Q (n, width): nearly the span of the leading right singular vectors."""
+    start = np.random.default_rng(0).standard_normal((shape[0], width), dtype=np.float32)
+    Q = np.linalg.qr(pattern.transposed_times(start)).Q
+    for _ in range(_ITERATIONS):
+        left = np.linalg.qr(pattern.times(Q)).Q
+        Q = np.linalg.qr(pattern.transposed_times(left)).Q
+    return np.asarray(Q)
+
+
+def code_pattern(code: PatternCode, entries: Entries) -> np.ndarray:
+    """The values (n_new, p) of new rows, by the pattern of their entries."""
+    counts = np.diff(entries.pointers)
+    out = np.zeros((counts.size, code.directions.shape[1]))
+    offset = code.means @ code.directions
+    for i in np.flatnonzero(counts):
+        columns = entries.indices[entries.pointers[i] : entries.pointers[i + 1]]
+        out[i] = code.directions[columns].sum(axis=0) / np.sqrt(counts[i]) - offset
+    return out
