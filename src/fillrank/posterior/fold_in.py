@@ -432,7 +432,10 @@ def _group(
     of_feature = np.repeat(np.arange(known.size), [block.shape[1] for block in features.fitted])
     weights = np.flatnonzero(known[of_feature])
     numbers = np.flatnonzero(known).tolist()
-    fitted = np.hstack([features.fitted[g].astype(dtype, copy=False) for g in numbers])
+    blocks = [features.fitted[g].astype(dtype, copy=False) for g in numbers]
+    fitted = (
+        blocks[0] if len(blocks) == 1 else np.hstack(blocks)
+    )  # a large table has no room for a copy
     new = np.hstack([features.new[g].astype(np.float64) for g in numbers])
     m, p = fitted.shape
     products = gram(fitted, np.zeros(p), np.ones(m), workers)
