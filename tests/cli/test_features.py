@@ -9,7 +9,7 @@ import pytest
 
 import fillrank as fr
 from fillrank.cli import models
-from fillrank.features.pattern import EntryMasks, pattern_blocks
+from fillrank.features.pattern import entry_mask, pattern_blocks
 from fillrank.runtime import progress
 from fillrank.runtime.threads import Workers
 from helpers.refusals import assert_refused
@@ -161,7 +161,7 @@ def test_the_pattern_is_that_of_the_training_entries(
 
 def pattern_of(data):
     with Workers(1) as workers:
-        return pattern_blocks(EntryMasks(data.by_row(), data.by_column(), workers))
+        return pattern_blocks(entry_mask(data.by_row(), data.by_column(), workers))
 
 
 def test_compare_runs_other_methods_without_features(fillrank, files, both, quick_compare):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fillrank.features import pattern
-from fillrank.features.pattern import EntryMasks, code_pattern, pattern_block, pattern_blocks
+from fillrank.features.pattern import code_pattern, entry_mask, pattern_block, pattern_blocks
 from fillrank.runtime.threads import Workers
 from helpers.small_patterns import small_patterns  # noqa: F401
 from reference.planted import plant
@@ -35,9 +35,13 @@ def _random_mask(shape=(60, 44), seed=0):
     return mask
 
 
+def _entries(mask):
+    return table_and_values(mask, np.zeros(mask.shape))[1].rows
+
+
 def _masks(mask, workers=ONE):
     data = table_and_values(mask, np.zeros(mask.shape))[1]
-    return EntryMasks(data.rows, data.columns, workers)
+    return entry_mask(data.rows, data.columns, workers)
 
 
 def _dense(mask):
@@ -55,7 +59,7 @@ def _errors(mask):
     gram = F.T @ F
     there = mask.any(axis=1)
     leading = (P[:, :p] * s[:p]) @ (P[:, :p] * s[:p]).T
-    code = code_pattern(block.code, _masks(mask).rows)
+    code = code_pattern(block.code, _entries(mask))
     return {
         "number": abs(p - min(mask.shape) // 4),
         "centred": np.abs(F.sum(axis=0)).max(),
@@ -101,7 +105,7 @@ def test_a_row_without_entries_has_zeros():
     np.testing.assert_allclose(block.values[4], 0.0, atol=1e-12)
     new = np.zeros((2, mask.shape[1]), dtype=bool)
     new[1, :9] = True
-    code = code_pattern(block.code, _masks(new).rows)
+    code = code_pattern(block.code, _entries(new))
     np.testing.assert_array_equal(code[0], 0.0)
     assert np.abs(code[1]).max() > 0.01
 
@@ -109,7 +113,7 @@ def test_a_row_without_entries_has_zeros():
 def test_a_new_row_with_the_pattern_of_a_fitted_one_has_its_values():
     mask = _random_mask()
     (block,) = pattern_block(_masks(mask))
-    code = code_pattern(block.code, _masks(mask[[8, 3]]).rows)
+    code = code_pattern(block.code, _entries(mask[[8, 3]]))
     np.testing.assert_allclose(code, block.values[[8, 3]], atol=1e-5)
 
 

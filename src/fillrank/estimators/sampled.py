@@ -28,7 +28,7 @@ from fillrank.estimators.table_model import (
     table_model,
 )
 from fillrank.features.given import NOT_GIVEN, GivenFeatures, given_features
-from fillrank.features.pattern import EntryMasks, Masks, RemoteMasks, pattern_blocks
+from fillrank.features.pattern import Mask, entry_mask, pattern_blocks, remote_mask
 from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics
 from fillrank.posterior.low_rank import Axis
@@ -284,7 +284,7 @@ class SamplerEstimator(Estimator):
         """The model with the features that were given, and those of the missing values."""
         blocks = given.blocks
         if self.missingness and data.n_entries < math.prod(data.shape):
-            blocks = blocks.joined(pattern_blocks(_masks(data, workers)))
+            blocks = blocks.joined(pattern_blocks(_mask(data, workers)))
         notes = (*model.notes, *given.notes)
         return model._replace(notes=notes).with_blocks(blocks, np.dtype(self.dtype))
 
@@ -556,11 +556,11 @@ class SamplerEstimator(Estimator):
         return within_table(self._run_state.run.recorder.draws, self.observations_.shape)
 
 
-def _masks(data: Data | RemoteData, workers: Workers) -> Masks:
+def _mask(data: Data | RemoteData, workers: Workers) -> Mask:
     """The mask of the entries, where they are."""
     if isinstance(data, RemoteData):
-        return RemoteMasks(*data)
-    return EntryMasks(*data, workers)
+        return remote_mask(*data)
+    return entry_mask(*data, workers)
 
 
 def _no_weights_on_cluster() -> NotSupportedError:

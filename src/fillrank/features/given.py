@@ -12,15 +12,12 @@ from fillrank.features.blocks import (
     NO_BLOCKS,
     Block,
     Blocks,
-    Field,
-    TableCode,
-    TimeCode,
 )
 from fillrank.features.directions import leading_directions, project, term_means
-from fillrank.features.graph import GraphFeatures
+from fillrank.features.kernel_features import KernelFeatures
 from fillrank.features.matching import Side
 from fillrank.features.table import feature_block
-from fillrank.features.times import TimeFeatures, times
+from fillrank.features.times import times
 from fillrank.table.feature_table import FeatureTable
 from fillrank.table.observations import Observations
 from fillrank.table.times import looks_like_times
@@ -80,7 +77,7 @@ def _side(given: Any, labels: np.ndarray, side: Side) -> tuple[tuple[Block, ...]
         blocks.append(block)
         notes += found
     if "times" not in (block.name for block in blocks) and _are_times(labels):
-        blocks.append(_times_block("times", times(labels)))
+        blocks.append(_kernel_block("times", times(labels)))
         notes.append(
             f"The {side} labels are dates: {side}s that are near in time, on the same weekday or in the "
             "same season share information."
@@ -102,11 +99,10 @@ def named_tables(given: Any, side: Side) -> Iterator[tuple[str, Any]]:
         # A table from a file is a named tuple.
         several = isinstance(given, list | tuple) and not isinstance(given, FeatureTable)
         tables = given if several else [given]
-        named = [(_usual_name(table), table) for table in tables]
-        named = [
-            (name if [n for n, _ in named[:k]].count(name) == 0 else f"{name}_{k + 1}", table)
-            for k, (name, table) in enumerate(named)
-        ]
+        named = []
+        for k, table in enumerate(tables):
+            name = table.block_name if isinstance(table, KernelFeatures) else "features"
+            named.append((f"{name}_{k + 1}" if name in dict(named) else name, table))
     if MISSINGNESS in dict(named):
         raise InputError(
             place=Setting(f"{side}_features"),
@@ -115,38 +111,23 @@ def named_tables(given: Any, side: Side) -> Iterator[tuple[str, Any]]:
     yield from named
 
 
-def _usual_name(table: Any) -> str:
-    if isinstance(table, TimeFeatures):
-        return "times"
-    return "graph" if isinstance(table, GraphFeatures) else "features"
-
-
 def _block(name: str, table: Any, labels: np.ndarray, side: Side) -> tuple[Block, tuple[str, ...]]:
-    if isinstance(table, TimeFeatures | GraphFeatures):
-        if len(table.values) != len(labels):
-            raise InputError(
-                place=Setting(f"{side}_features"),
-                allowed=f"features of {len(labels):,} {side}s, in their order",
-                value=len(table.values),
-            )
-        if isinstance(table, TimeFeatures):
-            return _times_block(name, table), ()
-        return _kernel_block(name, table), ()
-    block, notes = feature_block(table, labels, side)
-    return block._replace(name=name), notes
+    if not isinstance(table, KernelFeatures):
+        block, notes = feature_block(table, labels, side)
+        return block._replace(name=name), notes
+    if len(table) != len(labels):
+        raise InputError(
+            place=Setting(f"{side}_features"),
+            allowed=f"features of {len(labels):,} {side}s, in their order",
+            value=len(table),
+        )
+    return _kernel_block(name, table), ()
 
 
-def _times_block(name: str, features: TimeFeatures) -> Block:
-    block = _kernel_block(name, features)
-    code = TimeCode(features.basis, block.code.means, block.code.directions)
-    return block._replace(code=code)
-
-
-def _kernel_block(name: str, features: TimeFeatures | GraphFeatures) -> Block:
-    """A block of features whose scales are part of a kernel, so that they are not standardised."""
+def _kernel_block(name: str, features: KernelFeatures) -> Block:
+    """A block of features that are not standardised."""
     terms, means = features.values, term_means(features.values)
     found = leading_directions(terms, means, np.ones(means.size), _MOST_DIRECTIONS)
     directions = found.scale * found.vectors
-    fields = tuple(Field(term, "number", 0.0, 1.0, (), False) for term in features.names)
     values = project(terms, means, directions)
-    return Block(name, values, TableCode(fields, means, directions), features.names)
+    return Block(name, values, features.code(means, directions), features.names)

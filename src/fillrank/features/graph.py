@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from fillrank.errors import InputError, Setting
+from fillrank.features.kernel_features import KernelFeatures
 from fillrank.validation import as_real, check_integer
 
 # On a long path, the kernel with s has a length scale of sqrt(s / 2) edges.
@@ -39,7 +40,7 @@ class _Eigenpairs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GraphFeatures:
+class GraphFeatures(KernelFeatures):
     """Features of the nodes of a graph, from `graph`.
 
     Attributes
@@ -49,18 +50,12 @@ class GraphFeatures:
         kernel: do not standardise them.
     """
 
-    values: np.ndarray
+    block_name = "graph"
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the terms, such as "direction 1"."""
         return tuple(f"direction {k + 1}" for k in range(self.values.shape[1]))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.values, dtype=dtype, copy=copy)
-
-    def __len__(self) -> int:
-        return len(self.values)
 
     def __repr__(self) -> str:
         m, p = self.values.shape

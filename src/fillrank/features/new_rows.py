@@ -12,7 +12,7 @@ from fillrank.features.given import named_tables
 from fillrank.features.matching import Side
 from fillrank.features.pattern import code_pattern
 from fillrank.features.table import code_rows
-from fillrank.features.times import TimeFeatures
+from fillrank.features.times import terms_at
 from fillrank.table.entries import Entries
 from fillrank.table.frames import as_frame, has_labels, is_data_frame
 from fillrank.table.labels import as_labels
@@ -94,7 +94,7 @@ def _code_times(code: TimeCode, table: Any, labels: np.ndarray) -> np.ndarray:
         )
     if table is None and not looks_like_times(labels):
         return np.zeros((len(labels), code.directions.shape[1]))
-    terms = TimeFeatures(found, np.zeros((0, 0)), code.basis).at(found).values
+    terms = terms_at(found, code.basis)
     return project(terms, code.means, code.directions)
 
 

@@ -11,7 +11,9 @@ valid choice, so that a few iterations suffice; the decomposition of F_0 Q makes
 orthogonal. The features of columns are those of the rows of the transposed table.
 """
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,92 +31,49 @@ _MOST, _LINES_EACH, _ENTRIES_EACH, _FEWEST = 200, 4, 200, 20
 _ITERATIONS, _SPARE, _SMALLEST = 4, 16, 1e-4
 
 
-class Masks(Protocol):
-    """Products with the mask of a table and with its transpose."""
+class Mask(NamedTuple):
+    """The 0/1 mask O of a table: its counts by row and by column, and products with O and O^T."""
 
-    @property
-    def counts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of entries in each row, and in each column."""
+    row_counts: np.ndarray
+    column_counts: np.ndarray
+    times: Callable[[np.ndarray], np.ndarray]
+    transposed_times: Callable[[np.ndarray], np.ndarray]
 
-    def times(self, block: np.ndarray) -> np.ndarray:
-        """O times a block with a line for each column."""
-
-    def transposed_times(self, block: np.ndarray) -> np.ndarray:
-        """O^T times a block with a line for each row."""
+    def transpose(self) -> "Mask":
+        """The mask of the transposed table."""
+        return Mask(self.column_counts, self.row_counts, self.transposed_times, self.times)
 
 
-class EntryMasks(NamedTuple):
+def entry_mask(rows: Entries, columns: Entries, workers: Workers) -> Mask:
     """The mask of entries in memory, by row and by column."""
 
-    rows: Entries
-    columns: Entries
-    workers: Workers
+    def product(side: Entries, block: np.ndarray) -> np.ndarray:
+        return mask_product(side.pointers, side.indices, block, workers)
 
-    @property
-    def counts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of entries in each row, and in each column."""
-        return np.diff(self.rows.pointers), np.diff(self.columns.pointers)
-
-    def times(self, block: np.ndarray) -> np.ndarray:
-        """O times a block with a line for each column."""
-        return mask_product(self.rows.pointers, self.rows.indices, block, self.workers)
-
-    def transposed_times(self, block: np.ndarray) -> np.ndarray:
-        """O^T times a block with a line for each row."""
-        return mask_product(self.columns.pointers, self.columns.indices, block, self.workers)
+    counts = np.diff(rows.pointers), np.diff(columns.pointers)
+    return Mask(*counts, partial(product, rows), partial(product, columns))
 
 
-class RemoteMasks(NamedTuple):
-    """The mask of entries on other machines; its products have the bits of `EntryMasks`."""
-
-    rows: Remote
-    columns: Remote
-
-    @property
-    def counts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of entries in each row, and in each column."""
-        return np.diff(self.rows.pointers), np.diff(self.columns.pointers)
-
-    def times(self, block: np.ndarray) -> np.ndarray:
-        """O times a block with a line for each column."""
-        return self.rows.mask_product(block)
-
-    def transposed_times(self, block: np.ndarray) -> np.ndarray:
-        """O^T times a block with a line for each row."""
-        return self.columns.mask_product(block)
-
-
-class _Transposed(NamedTuple):
-    """The mask of the transposed table."""
-
-    masks: Masks
-
-    @property
-    def counts(self) -> tuple[np.ndarray, np.ndarray]:
-        rows, columns = self.masks.counts
-        return columns, rows
-
-    def times(self, block: np.ndarray) -> np.ndarray:
-        return self.masks.transposed_times(block)
-
-    def transposed_times(self, block: np.ndarray) -> np.ndarray:
-        return self.masks.times(block)
+def remote_mask(rows: Remote, columns: Remote) -> Mask:
+    """The mask of entries on other machines; its products have the bits of `entry_mask`."""
+    counts = np.diff(rows.pointers), np.diff(columns.pointers)
+    return Mask(*counts, rows.mask_product, columns.mask_product)
 
 
 class _Pattern(NamedTuple):
     """F_0 by its products: ``scale`` is n_i^(-1/2), 0 without entries; ``there`` is 1 or 0."""
 
-    masks: Masks
+    mask: Mask
     scale: np.ndarray
     there: np.ndarray
     means: np.ndarray
 
     def times(self, block: np.ndarray) -> np.ndarray:
-        products = self.masks.times(block)
+        products = self.mask.times(block)
         return self.scale * products - self.there * (self.means.T @ block)
 
     def transposed_times(self, block: np.ndarray) -> np.ndarray:
-        products = self.masks.transposed_times(self.scale * block)
+        products = self.mask.transposed_times(self.scale * block)
         return products - self.means * (self.there * block).sum(axis=0)
 
 
@@ -125,19 +84,19 @@ def n_directions(shape: tuple[int, int], n_entries: int) -> int:
     return min(_MOST, min(shape) // _LINES_EACH, n_entries // _ENTRIES_EACH)
 
 
-def pattern_blocks(masks: Masks) -> Blocks:
+def pattern_blocks(mask: Mask) -> Blocks:
     """The blocks of rows and of columns: one each, or none if all rows (or columns) have one pattern."""
-    return Blocks(pattern_block(masks), pattern_block(_Transposed(masks)))
+    return Blocks(pattern_block(mask), pattern_block(mask.transpose()))
 
 
-def pattern_block(masks: Masks) -> tuple[Block, ...]:
+def pattern_block(mask: Mask) -> tuple[Block, ...]:
     """The block of the rows, if rows differ in their pattern."""
-    row_counts, column_counts = masks.counts
-    shape = row_counts.size, column_counts.size
+    row_counts = mask.row_counts
+    shape = row_counts.size, mask.column_counts.size
     k = n_directions(shape, int(row_counts.sum()))
     if k == 0:
         return ()
-    pattern = _pattern(masks, row_counts)
+    pattern = _pattern(mask)
     Q = _leading(pattern, shape, min(k + _SPARE, *shape))
     P, s, R = np.linalg.svd(pattern.times(Q).astype(np.float64), full_matrices=False)
     k = min(k, int((s > _SMALLEST * np.sqrt(row_counts.size)).sum()))
@@ -147,11 +106,11 @@ def pattern_block(masks: Masks) -> tuple[Block, ...]:
     return (Block(MISSINGNESS, P[:, :k] * s[:k], code, ()),)
 
 
-def _pattern(masks: Masks, row_counts: np.ndarray) -> _Pattern:
-    there = (row_counts > 0).astype(np.float32)[:, np.newaxis]
-    scale = there / np.sqrt(np.maximum(row_counts, 1)).astype(np.float32)[:, np.newaxis]
-    means = masks.transposed_times(scale) / max(1.0, float(there.sum()))
-    return _Pattern(masks, scale, there, means)
+def _pattern(mask: Mask) -> _Pattern:
+    there = (mask.row_counts > 0).astype(np.float32)[:, np.newaxis]
+    scale = there / np.sqrt(np.maximum(mask.row_counts, 1)).astype(np.float32)[:, np.newaxis]
+    means = mask.transposed_times(scale) / max(1.0, float(there.sum()))
+    return _Pattern(mask, scale, there, means)
 
 
 def _leading(pattern: _Pattern, shape: tuple[int, int], width: int) -> np.ndarray:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fillrank.errors import InputError, Setting
-from fillrank.features.blocks import TimeBasis
+from fillrank.features.blocks import TimeBasis, TimeCode
+from fillrank.features.kernel_features import KernelFeatures
 from fillrank.runtime.memory import check_memory
 from fillrank.table.labels import as_labels
 from fillrank.table.times import as_period, as_positions, as_times
@@ -33,22 +34,22 @@ _MOST_COSINES, _MOST_HARMONICS = 60, 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TimeFeatures:
+class TimeFeatures(KernelFeatures):
     """Features of times, from `times`.
 
     Attributes
     ----------
-    labels : ndarray (m,)
-        The times as they were given.
     values : ndarray (m, p)
         The features. Their scales are part of the kernel: do not standardise them.
+    labels : ndarray (m,)
+        The times as they were given.
     basis : TimeBasis
         The terms, with which new times get their features.
     """
 
     labels: np.ndarray
-    values: np.ndarray
     basis: TimeBasis
+    block_name = "times"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,20 +72,11 @@ class TimeFeatures:
         (1, 3)
         """
         labels = as_labels(labels)
-        found = as_times(labels)
-        if (found.dtype.kind == "M") != self.basis.of_dates:
-            raise InputError(
-                place="labels",
-                allowed=f"{'dates' if self.basis.of_dates else 'numbers'}, as at the fit",
-                value=labels[0],
-            )
-        return TimeFeatures(labels, _terms(as_positions(found), self.basis), self.basis)
+        return TimeFeatures(terms_at(labels, self.basis), labels, self.basis)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.values, dtype=dtype, copy=copy)
-
-    def __len__(self) -> int:
-        return len(self.values)
+    def code(self, means: np.ndarray, directions: np.ndarray) -> TimeCode:
+        """How new rows get their values: by their times."""
+        return TimeCode(self.basis, means, directions)
 
     def __repr__(self) -> str:
         m, p = self.values.shape
@@ -133,7 +125,7 @@ def times(labels: Any, periods: Any = None) -> TimeFeatures:
             advice="Leave them out for this table.",
         )
     basis = _basis(distinct, _named_periods(periods, of_dates), of_dates)
-    return TimeFeatures(labels, _terms(positions, basis), basis)
+    return TimeFeatures(_terms(positions, basis), labels, basis)
 
 
 def _named_periods(periods: Any, of_dates: bool) -> dict[str, float]:
@@ -214,6 +206,18 @@ def _harmonics(name: str, period: float, step: float) -> _Part:
         np.repeat(weights, 2),
         [f"{name} {wave} {h}" for h in order for wave in ("cos", "sin")],
     )
+
+
+def terms_at(labels: np.ndarray, basis: TimeBasis) -> np.ndarray:
+    """The values (n, p) of the terms at other times; dates if those of the fit were, else numbers."""
+    found = as_times(labels)
+    if (found.dtype.kind == "M") != basis.of_dates:
+        raise InputError(
+            place="labels",
+            allowed=f"{'dates' if basis.of_dates else 'numbers'}, as at the fit",
+            value=labels[0],
+        )
+    return _terms(as_positions(found), basis)
 
 
 def _terms(positions: np.ndarray, basis: TimeBasis) -> np.ndarray:
