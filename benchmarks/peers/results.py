@@ -33,14 +33,14 @@ def per_iteration(result):
     return result["seconds_per_iteration"]["median"]
 
 
-def iteration_ratios(rounds, name):
+def iteration_ratios(rounds, name, base=OURS):
     """Seconds of an iteration over those of a sweep of GASR."""
-    return Times([per_iteration(r[name]) / per_iteration(r[OURS]) for r in rounds])
+    return Times([per_iteration(r[name]) / per_iteration(r[base]) for r in rounds])
 
 
-def wait_ratios(rounds, name):
+def wait_ratios(rounds, name, base=OURS):
     """The wait for the target over GASR's; None if GASR did not reach it every time."""
-    ours = [wait_for(r[OURS]) for r in rounds]
+    ours = [wait_for(r[base]) for r in rounds]
     theirs = [wait_for(r[name]) for r in rounds]
     if not all(wait.reached for wait in ours):
         return None

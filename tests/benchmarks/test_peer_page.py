@@ -5,7 +5,7 @@ import re
 import page
 import plots
 import pytest
-from methods import ADAPTIVE, METHODS, MYFM, OURS, SAMPLED
+from methods import ADAPTIVE, METHODS, MYFM, MYFM_PATTERN, OURS, PLAIN, SAMPLED
 from PIL import Image
 from results import iteration_ratios, wait_for, wait_ratios
 
@@ -33,9 +33,11 @@ def rounds():
     return [
         {
             OURS: result(0.02 * slow, [0.86, 0.845, 0.84]),
+            PLAIN: result(0.01 * slow, [0.86, 0.845, 0.842]),
             SAMPLED: result(0.2, [0.87, 0.86, 0.85]),
             ADAPTIVE: result(0.25, [0.86, 0.85, 0.846]),
             MYFM: result(1.0, [0.88, 0.85, 0.845], memory=None),
+            MYFM_PATTERN: result(2.0, [0.88, 0.85, 0.845]),
         }
         for slow in (1.0, 2.0, 1.25)
     ]
@@ -81,10 +83,13 @@ def test_the_table_has_a_line_for_every_method(rounds):
 
 def test_targets_and_measured_ratios(rounds):
     text = page.measured(rounds, MISSING, SETTING)
-    assert "| myFM: one sweep, over one of GASR | at least 40x | 40.0x (25.0 to 50.0) |" in text
-    rounds = [{name: each[name] for name in (OURS, SAMPLED, ADAPTIVE)} for each in rounds]
+    of_myfm = "| myFM: one sweep, over that of GASR, ratings alone | at least 40x |"
+    assert f"{of_myfm} 80.0x (50.0 to 100.0) |" in text
+    assert "| myFM with the pattern: one sweep, over that of GASR | at least 40x | 80.0x" in text
+    kept = (OURS, PLAIN, SAMPLED, ADAPTIVE, MYFM_PATTERN)
+    rounds = [{name: each[name] for name in kept} for each in rounds]
     text = page.measured(rounds, {MYFM: "did not run to its end"}, SETTING)
-    assert "| at least 40x | did not run to its end |" in text
+    assert f"{of_myfm} did not run to its end |" in text
 
 
 def test_one_round_has_no_spread(rounds):
