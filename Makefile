@@ -90,6 +90,10 @@ bench: setup
 	$(BIN)/python benchmarks/fold_in.py synthetic
 	$(BIN)/python benchmarks/fold_in.py ratings --data $(DATA)/ml-100k
 	$(BIN)/python benchmarks/imputation.py
+	$(BIN)/python benchmarks/tables/kinds.py --data $(DATA)/tables
+	$(BIN)/python benchmarks/censored.py
+	for name in ml-100k ml-100k-folds ml-1m ml-1m-90; do \
+	  $(BIN)/python benchmarks/ordered.py $$name --data $(DATA) || exit 1; done
 	for name in ml-100k ml-100k-folds ml-1m ml-1m-90 eachmovie boys dream7; do \
 	  $(BIN)/python benchmarks/features.py $$name --data $(DATA) || exit 1; done
 	$(BIN)/python benchmarks/features.py ml-100k --data $(DATA) --fifths
@@ -97,6 +101,7 @@ bench: setup
 	$(BIN)/python benchmarks/days.py --data $(DATA)/tables
 	$(BIN)/python benchmarks/update.py
 	$(BIN)/python benchmarks/calibration.py --features
+	$(BIN)/python benchmarks/calibration.py --kinds
 
 lint: setup
 	$(BIN)/ruff check .

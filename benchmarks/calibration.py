@@ -2,6 +2,7 @@
 
     python benchmarks/calibration.py [--tables 200] [--output docs/images/calibration.png]
     python benchmarks/calibration.py --features [--tables 200] [--output FILE]
+    python benchmarks/calibration.py --kinds [--tables 200] [--output FILE]
 
 Parameters are drawn from the prior, a table is drawn given them, and the sampler draws from the
 posterior given the table. If all is right, the rank of a true value among independent posterior draws is
@@ -14,6 +15,10 @@ distribution of the fitted rows, so that its ranks are uniform only approximatel
 
 With ``--features`` rows and columns have features, in two blocks and in one, whose weights and strengths
 are unknown as well. No row is folded in then.
+
+With ``--kinds`` the columns have numbers, positive numbers, ordered levels, yes or no, counts and
+categories: two columns of each kind. How values follow from latent numbers is given, but for two of the
+thresholds between five ordered levels.
 """
 
 import argparse
@@ -28,6 +33,7 @@ from scipy.stats import chi2
 from fillrank.draws.streams import chain_key
 from fillrank.noise.precisions import DEGREES, PRIOR_SCALE
 from fillrank.posterior.fold_in import fold_in_rows
+from fillrank.posterior.kind_predictions import levels_of
 from fillrank.posterior.mean import mean_draw
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import gasr
@@ -40,8 +46,10 @@ from fillrank.samplers.feature_steps import (
 )
 from fillrank.samplers.gasr import Context, Options
 from fillrank.samplers.model import Data, Effect, Start
-from fillrank.samplers.noise_steps import NoiseModel
-from fillrank.table.entries import Entries, compress, transpose
+from fillrank.samplers.noise_steps import FIXED_VARIANCE, NoiseModel
+from fillrank.samplers.threshold_steps import NO_INTERVALS, Intervals
+from fillrank.table.entries import Entries, compress, some_rows, transpose
+from fillrank.table.latent import FAR, Coding, Scale, encode
 
 N_ROWS, N_COLUMNS, RANK, MISSING = 20, 12, 2, 0.3
 A, B = 3.0, 8.0
@@ -55,6 +63,10 @@ OPTIONS = Options(row_effects=True, column_effects=True, centres=True, noise=NOI
 ROW_BLOCKS, COLUMN_BLOCKS = (3, 2), (2,)
 IMAGE = Path("docs/images/calibration.png")
 FEATURES_IMAGE = Path("docs/images/calibration_features.png")
+KINDS_IMAGE = Path("docs/images/calibration_kinds.png")
+# The draws with kinds are as many sweeps apart: thresholds are drawn in one sweep of ten.
+KINDS_BURN_IN, KINDS_THINNING = 1000, 50
+KINDS = ("number", "positive", "ordered", "yes_no", "count", "category")
 
 
 class Truth(NamedTuple):
@@ -146,9 +158,9 @@ def _effects(rng, n, side):
     return effects + side.explained(weights[:, None])[:n, 0]
 
 
-def draw_truth(rng, features):
-    """Draw parameters from the prior."""
-    m, n = N_ROWS + 1, N_COLUMNS
+def draw_truth(rng, features, n=N_COLUMNS, fixed=()):
+    """Draw parameters from the prior; some of the n columns can have fixed noise."""
+    m = N_ROWS + 1
     rows, columns = (_Side(each, _strengths(rng, each)) for each in features)
     d = rng.exponential(1.0 / rng.gamma(A, 1.0 / B, RANK))
     left, explained = _factors(rng, N_ROWS, rows)
@@ -157,6 +169,7 @@ def draw_truth(rng, features):
     nu_r, nu_c = rng.choice(DEGREES, 2)
     sigma = PRIOR_SCALE * abs(rng.standard_cauchy())
     a_i, b_j = rng.gamma(nu_r / 2, 2 / nu_r, m), rng.gamma(nu_c / 2, 2 / nu_c, n)
+    b_j[list(fixed)] = sigma**2 / FIXED_VARIANCE
     strengths = (*rows.strengths.tolist(), *columns.strengths.tolist())
     # The share of the signal of a cell that features of its row explain.
     of_features = float((explained[0] * d) @ right[0])
@@ -168,26 +181,46 @@ def _entries(X, observed):
     return compress(len(X), i, j, X[i, j])
 
 
-def sample(X, observed, rng, seed, features):
-    """States of the chain after the burn-in, thinned."""
-    m, n = X.shape
-    rows = _entries(X, observed)
+class Length(NamedTuple):
+    """How long a chain is, and how many sweeps its draws are apart."""
+
+    burn_in: int = BURN_IN
+    thinning: int = THINNING
+
+
+USUAL_LENGTH = Length()
+
+
+def sample(
+    rows,
+    n,
+    rng,
+    seed,
+    features=WITHOUT_FEATURES,
+    noise=NOISE,
+    intervals=NO_INTERVALS,
+    length=USUAL_LENGTH,
+):
+    """States of the chain after the burn-in, thinned, for the entries of a table of n columns."""
+    m, options = rows.pointers.size - 1, OPTIONS._replace(noise=noise)
     data = Data(rows, transpose(rows, n))
     prior = Effect(0.0, 1.0)
     start = Start(
         np.zeros(m), np.zeros(n), prior, prior, np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)),
         1.0, np.ones(n), RANK,
     )  # fmt: skip
-    state = gasr.init(start, np.dtype(np.float64), rng, NOISE, features)._replace(
+    state = gasr.init(start, np.dtype(np.float64), rng, noise, features, intervals)._replace(
         a=A, b=B, d=np.full(RANK, 3.0)
     )
     context = Context(
-        OPTIONS, chain_key(seed, 0), Workers(1), relaxed_from=0, noise_from=0, features=features
-    )
+        options, chain_key(seed, 0), Workers(1), relaxed_from=0, noise_from=0, features=features,
+        intervals=intervals.ordered(data.columns),
+    )  # fmt: skip
+    burn_in, thinning = length
     states = []
-    for t in range(BURN_IN + N_DRAWS * THINNING):
+    for t in range(burn_in + N_DRAWS * thinning):
         state, _ = gasr.sweep(state, data, context)
-        if t >= BURN_IN and (t - BURN_IN) % THINNING == THINNING - 1:
+        if t >= burn_in and (t - burn_in) % thinning == thinning - 1:
             states.append(state)
     return states
 
@@ -254,8 +287,116 @@ def ranks_of_table(seed, has_features):
     X = truth.signal + np.sqrt(truth.variances) * rng.standard_normal(truth.signal.shape)
     observed = rng.random(X.shape) >= MISSING
     observed[0, 0], observed[0, 1], observed[-1, 0], observed[-1, 1] = False, True, False, True
-    states = sample(X[:N_ROWS], observed[:N_ROWS], rng, seed, features)
+    states = sample(_entries(X[:N_ROWS], observed[:N_ROWS]), N_COLUMNS, rng, seed, features)
     found = quantities(truth, states, X, observed, rng, features)
+    return {name: rank_of(value, draws, rng) for name, (value, draws) in found.items()}
+
+
+# Columns of different kinds
+
+
+def _coding():
+    """How values follow from latent numbers, with two columns of each kind, and the first thresholds."""
+    scales, low, high = [], [], []
+    for kind in 2 * KINDS:
+        ends = {"ordered": [-2.0, -0.7, 0.7, 2.0], "yes_no": [0.5], "category": [0.5, 0.0]}.get(
+            kind, []
+        )
+        n_levels = len(ends) + 1 if ends else 0
+        location, scale = {"positive": (0.5, 0.2), "count": (2.0, 0.2)}.get(kind, (0.0, 1.0))
+        bounds = (0.0 if kind in ("positive", "count") else -np.inf, np.inf)
+        levels = np.arange(float(n_levels))
+        scales.append(Scale(kind, levels, location, scale, len(low), bounds))
+        if kind == "category":
+            for end in ends:
+                low, high = [*low, -FAR, end], [*high, end, FAR]
+        elif ends:
+            low, high = [*low, -FAR, *ends], [*high, *ends, FAR]
+    n = len(scales)
+    first_latent = np.append(0, np.cumsum([each.n_latent for each in scales]))
+    return Coding(tuple(scales), np.arange(n), first_latent, np.array([low, high]), np.arange(n))
+
+
+def _draw_limits(rng, coding):
+    """The limits with thresholds of the prior: those between the first and the last are uniform."""
+    limits = coding.limits.copy()
+    for first, n_levels in coding.drawn_scales().tolist():
+        inner = np.arange(first + 1, first + n_levels - 2)
+        ends = limits[1, first], limits[1, first + n_levels - 2]
+        limits[1, inner] = limits[0, inner + 1] = np.sort(rng.uniform(*ends, inner.size))
+    return limits
+
+
+def _values(coding, Y, limits):
+    """The values of latent numbers Y (rows, latent columns)."""
+    parts = []
+    for j, scale in enumerate(coding.scales):
+        own = Y[:, coding.first_latent[j] : coding.first_latent[j + 1]].T
+        parts.append(levels_of(scale, own, limits) if scale.has_levels else scale.restored(own[0]))
+    return np.column_stack(parts)
+
+
+def _kind_quantities(truth, limits, X, states, coding, rng):
+    """(true value, posterior draws) by name: of the first row, whose first columns are missing."""
+    draws, first = [gasr.draw(state) for state in states], np.zeros(1, dtype=int)
+    found = {"degrees of freedom, columns": (
+        truth.column_degrees, [s.noise.column_degrees for s in states]
+    )}  # fmt: skip
+    for j, kind in enumerate(KINDS):
+        q, scale = int(coding.first_latent[j]), coding.scales[j]
+        latent = np.arange(q, q + scale.n_latent)
+        signal = np.array([draw.at(0 * latent, latent) for draw in draws])
+        sd = np.sqrt([draw.noise.at(0 * latent, latent) for draw in draws])
+        drawn = signal + sd * rng.standard_normal(signal.shape)
+        found[f"{kind}, signal"] = truth.signal[0, q], signal[:, 0]
+        if kind in ("number", "ordered", "count"):
+            found[f"{kind}, noise level"] = truth.variances[0, q], sd[:, 0] ** 2
+        values = [
+            levels_of(scale, y[:, None], draw.limits)[0]
+            if scale.has_levels
+            else scale.restored(y)[0]
+            for y, draw in zip(drawn, draws, strict=True)
+        ]
+        found[f"{kind}, observation"] = X[first[0], j], values
+    threshold = coding.scales[2].first + 1
+    found["a threshold"] = limits[1, threshold], [draw.limits[1, threshold] for draw in draws]
+    return found
+
+
+def _kind_fold_in(states, coding, entries):
+    """The posterior of a new row: its draws."""
+    coded, limits = encode(coding, entries, None)
+    n = coding.n_level_intervals
+    draws = [gasr.draw(state) for state in states]
+    draws = [draw._replace(limits=draw.limits[:, :n]) for draw in draws]
+    return fold_in_rows(draws, mean_draw(draws), coded, Workers(1), limits=limits)[0]
+
+
+def kind_ranks_of_table(seed):
+    """The ranks of all quantities for one table of columns of different kinds."""
+    rng, coding = np.random.default_rng([seed, 19]), _coding()
+    noise = NOISE._replace(fixed=coding.fixed_columns())
+    truth = draw_truth(rng, WITHOUT_FEATURES, coding.n_latent, noise.fixed.tolist())
+    limits = _draw_limits(rng, coding)
+    Y = truth.signal + np.sqrt(truth.variances) * rng.standard_normal(truth.signal.shape)
+    X = _values(coding, Y, limits)
+    observed = rng.random(X.shape) >= MISSING
+    observed[[0, -1], : len(KINDS)], observed[[0, -1], len(KINDS) :] = False, True
+    entries = _entries(X, observed)
+    rows, ends = encode(coding, some_rows(entries, np.arange(N_ROWS)), None)
+    intervals, length = (
+        Intervals(ends, coding.drawn_scales()),
+        Length(KINDS_BURN_IN, KINDS_THINNING),
+    )
+    states = sample(
+        rows, coding.n_latent, rng, seed, noise=noise, intervals=intervals, length=length
+    )
+    found = _kind_quantities(truth, limits, X, states, coding, rng)
+    new = _kind_fold_in(states, coding, some_rows(entries, np.array([N_ROWS])))
+    for j in (0, 2):
+        q = coding.first_latent[j : j + 1]
+        signal = [draw.at(np.zeros(1, dtype=int), q)[0] for draw in new]
+        found[f"{KINDS[j]}, cell of a new row"] = truth.signal[N_ROWS, q[0]], signal
     return {name: rank_of(value, draws, rng) for name, (value, draws) in found.items()}
 
 
@@ -286,9 +427,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tables", type=int, default=200)
     parser.add_argument("--features", action="store_true", help="rows and columns have features")
+    parser.add_argument(
+        "--kinds", action="store_true", help="columns have different kinds of values"
+    )
     parser.add_argument("--output", type=Path, help="the file of the histograms")
     given = parser.parse_args()
-    ranks = [ranks_of_table(seed, given.features) for seed in range(given.tables)]
+    if given.kinds:
+        ranks = [kind_ranks_of_table(seed) for seed in range(given.tables)]
+    else:
+        ranks = [ranks_of_table(seed, given.features) for seed in range(given.tables)]
     counts = {
         name: np.bincount([r[name] * N_BINS // (N_DRAWS + 1) for r in ranks], minlength=N_BINS)
         for name in ranks[0]
@@ -296,7 +443,8 @@ def main():
     print("| quantity | ranks in 8 bins | p-value |\n|---|---|---|")
     for name, found in counts.items():
         print(f"| {name} | {' '.join(map(str, found))} | {p_value(found):.2f} |")
-    save_histograms(counts, given.output or (FEATURES_IMAGE if given.features else IMAGE))
+    image = KINDS_IMAGE if given.kinds else FEATURES_IMAGE if given.features else IMAGE
+    save_histograms(counts, given.output or image)
 
 
 if __name__ == "__main__":

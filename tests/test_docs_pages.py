@@ -18,6 +18,7 @@ EXAMPLES = (
     "ratings",
     "sensors",
     "surveys",
+    "kinds",
     "features",
     "which_method",
     "reading_results",

@@ -66,6 +66,7 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch):
         "new_rows": fr.read("new.csv"),
         "people": people,
         "newcomers": people[:1].set_axis(["Yann"]),
+        "patients": people.assign(lead=["<0.5", *rng.exponential(size=30)]),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -73,6 +74,7 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch):
             exec(example, names)
     assert names["filled"].shape == (20, 5)
     assert np.isfinite(names["filled"]).all()
+    assert (names["completed"]["lead"] > 0).all()
 
 
 def test_the_examples_of_the_life_of_a_model(tmp_path, monkeypatch):

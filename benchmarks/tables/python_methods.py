@@ -54,11 +54,11 @@ def fill_with_imputer(X, n_threads, make_imputer):
     return Filled(location + scale * filled)
 
 
-def _chained_ridge(n_threads):
+def chained_ridge(n_threads):
     return IterativeImputer(random_state=0)
 
 
-def _chained_trees(n_threads):
+def chained_trees(n_threads):
     trees = ExtraTreesRegressor(n_estimators=50, n_jobs=n_threads, random_state=0)
     return IterativeImputer(trees, max_iter=5, random_state=0)
 
@@ -68,10 +68,10 @@ def _neighbours(n_threads, k):
 
 
 _IMPUTERS = {
-    "IterativeImputer": _chained_ridge,
+    "IterativeImputer": chained_ridge,
     "KNN 5": partial(_neighbours, k=5),
     "KNN 10": partial(_neighbours, k=10),
-    "extra trees": _chained_trees,
+    "extra trees": chained_trees,
 }
 PYTHON_METHODS = {
     BASELINE: fill_with_means,

@@ -92,7 +92,7 @@ def _error_table(results):
     if BASELINE in mean:
         overall = np.exp(np.log(ratios(results)).mean(skipna=False))
         lines["ratio to the column mean, geometric mean"] = [_number(x, ".3f") for x in overall]
-    return _markdown(mean.columns, lines)
+    return markdown(mean.columns, lines)
 
 
 def _error_cell(mean, error, is_best, fewer_masks):
@@ -113,19 +113,20 @@ def _coverage_table(results):
         ]
         for table in overall.index
     }
-    return _markdown(overall.columns, lines)
+    return markdown(overall.columns, lines)
 
 
 def _seconds_table(results):
     times = seconds(results)
     lines = {table: [_number(x, ".3g") for x in times.loc[table]] for table in times.index}
-    return _markdown(times.columns, lines)
+    return markdown(times.columns, lines)
 
 
 def _number(value, form):
     return NONE if np.isnan(value) else f"{value:{form}}"
 
 
-def _markdown(methods, lines):
+def markdown(methods, lines):
+    """A table with a line of cells for each name, and a column for each method."""
     head = ["| table | " + " | ".join(methods) + " |", "|---" * (len(methods) + 1) + "|"]
     return "\n".join([*head, *(f"| {name} | " + " | ".join(c) + " |" for name, c in lines.items())])

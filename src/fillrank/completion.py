@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,21 +16,24 @@ from fillrank.completions import (
     recommendations,
     unknown_labels,
 )
-from fillrank.completions.alignment import WITHOUT_LABELS
+from fillrank.completions.alignment import WITHOUT_LABELS, align
 from fillrank.completions.fitted_table import FittedTable
 from fillrank.completions.recommendations import Order
-from fillrank.completions.unknown_labels import Unknown, find_cells, query_cells
+from fillrank.completions.unknown_labels import Cells, Unknown, find_cells, query_cells
+from fillrank.completions.user_values import decode, encode_values
 from fillrank.errors import InputError, NotSupportedError, Setting
 from fillrank.features.new_rows import SIDES, Axis, has_terms, side_of, takes_features
 from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.posterior.feature_effects import feature_effects, variance_shares
-from fillrank.posterior.low_rank import Kind, LowRankPosterior
+from fillrank.posterior.kind_predictions import credible_sets
+from fillrank.posterior.low_rank import STATISTICS, Kind, Statistic
 from fillrank.posterior.metrics import rmse
 from fillrank.posterior.model_file import ModelParts, read_model, write_model
 from fillrank.posterior.recommend import By, Top, TopQuery
 from fillrank.posterior.record import not_sampled
 from fillrank.posterior.to_arviz import to_arviz
 from fillrank.runtime.threads import one_blas_thread
+from fillrank.table.column_types import coded_columns
 from fillrank.table.frames import fill_in, is_data_frame, to_frame
 from fillrank.table.input import as_observations
 from fillrank.table.observations import Observations
@@ -81,11 +85,12 @@ class Completion(FittedTable):
         rows: Any,
         columns: Any = None,
         *,
+        statistic: Statistic = "auto",
         unknown: Unknown = "error",
         row_features: Any = None,
         column_features: Any = None,
     ) -> np.ndarray:
-        """Predict cells by labels: posterior means, the solution of a solver, or levels of ratings.
+        """Predict cells by labels: posterior means, the solution of a solver, or levels.
 
         Parameters
         ----------
@@ -94,6 +99,10 @@ class Completion(FittedTable):
             labels have 0, 1, 2, ... With ``columns=None``, ``rows`` is a table instead, with the
             columns of the one that was fitted; the result is the signal in all of its cells, observed
             or not.
+        statistic : {"auto", "mean", "median", "mode"}
+            Which number of the predictive distribution is returned, for columns that are not plain
+            numbers. "auto": the mean of positive numbers and counts, the median of ordered levels, and
+            the most probable value of two or more categories. "mode" is the most probable level.
         unknown : {"error", "prior"}
             What to do about labels that are not known: raise an error, or predict a row or column
             without any entries.
@@ -105,19 +114,90 @@ class Completion(FittedTable):
         Returns
         -------
         ndarray
-            One number per pair; or a matrix of the shape of the table.
+            One number per pair, or one of the values of a column of text or categories; or a matrix of
+            the shape of the table, with codes of such values.
         """
         if columns is None:
             if not (isinstance(rows, Observations) or is_data_frame(rows)) and np.ndim(rows) == 0:
                 raise InputError(
                     "predict needs rows and columns, or a table; got rows without columns."
                 )
-            return self.predict_rows(as_observations(rows))
+            return self.predict_rows(as_observations(rows, self.observations))
+        check_choice("statistic", statistic, STATISTICS)
         cells = find_cells(self, rows, columns, unknown, row_features, column_features)
+        return decode(self.observations, cells.columns, self.predict_cells(cells, statistic))
+
+    def predict_cells(self, cells: Cells, statistic: Statistic = "auto") -> np.ndarray:
+        """Predictions of cells by position: numbers, and codes of levels that are text."""
         with self.workers() as workers:
             return query_cells(
-                self, cells, lambda posterior, i, j: posterior.predict(i, j, workers)
+                self, cells, lambda posterior, i, j: posterior.predict(i, j, workers, statistic)
             )
+
+    def predict_proba(self, rows: Any, column: Any) -> Any:
+        """The probabilities of the levels of a column: ordered levels, two values or a category.
+
+        Parameters
+        ----------
+        rows : label or array of labels
+        column : label
+            A column whose values are levels: see ``kinds`` in `GASR`.
+
+        Returns
+        -------
+        table
+            Of the type that was fitted: a line for each row, and a column for each level.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np, pandas as pd
+        >>> score = np.linspace(-2, 2, 60)
+        >>> table = pd.DataFrame({"x": score, "y": score**3, "answer": np.where(score > 0, "yes", "no")})
+        >>> table.loc[5, "answer"] = None
+        >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(table)
+        >>> probabilities = model.predict_proba(5, "answer")
+        >>> list(probabilities.columns), bool(probabilities["no"][0] > 0.8)
+        (['no', 'yes'], True)
+        """
+        levels, probabilities = self._level_probabilities(rows, column)
+        names = [str(level) for level in levels]
+        fields = {name: probabilities[:, k] for k, name in enumerate(names)}
+        return to_frame(self.observations, fields)
+
+    def predict_set(self, rows: Any, column: Any, level: float = 0.9) -> list[list[Any]]:
+        """Credible sets: the most probable levels of a column, which together have the probability.
+
+        Parameters
+        ----------
+        rows : label or array of labels
+        column : label
+            A column whose values are levels.
+        level : float
+            Above 0 and below 1.
+
+        Returns
+        -------
+        list of list
+            For each row the levels of its set, most probable first. As levels are few, sets usually
+            contain the value with more than the given probability.
+        """
+        _check_level(level)
+        levels, probabilities = self._level_probabilities(rows, column)
+        return [[levels[k] for k in line] for line in credible_sets(probabilities, level)]
+
+    def _level_probabilities(self, rows: Any, column: Any) -> tuple[list[Any], np.ndarray]:
+        """The levels of a column, as users have them, and their probabilities in some rows."""
+        self.check_draws("probabilities")
+        i = self.observations.row_positions(rows)
+        j = self.observations.column_positions(column)
+        if j.size != 1:
+            raise InputError(f"column must be one label; got {j.size}.")
+        position = int(j[0])
+        with self.workers() as workers:
+            probabilities = self.posterior.probabilities(i, position, workers)
+        values = self.posterior.level_values(position)
+        at = np.full(values.size, position)
+        return decode(self.observations, at, values).tolist(), probabilities
 
     def predict_mean(self, rows: Any, columns: Any) -> np.ndarray:
         """Means over the draws of what each predicts, by labels; for methods that sample."""
@@ -160,11 +240,21 @@ class Completion(FittedTable):
         Returns
         -------
         low, high : ndarray
+            Of ordered levels, the lowest and the highest level; NaN, or None, for categories, which have
+            no order: see `predict_set`.
         """
         self.check_draws("intervals")
         _check_level(level)
         check_choice("kind", kind, ("signal", "observation"))
         cells = find_cells(self, rows, columns, unknown, row_features, column_features)
+        low, high = self.predict_cell_intervals(cells, level, kind)
+        data, at = self.observations, cells.columns
+        return decode(data, at, low), decode(data, at, high)
+
+    def predict_cell_intervals(
+        self, cells: Cells, level: float, kind: Kind = "observation"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals of cells by position: numbers, and codes of levels that are text."""
         with self.workers() as workers:
             low, high = query_cells(
                 self,
@@ -193,7 +283,8 @@ class Completion(FittedTable):
         rows, columns : label or array of labels
             As in `predict`.
         values : float or array of float
-            One for each cell, in the units of the data.
+            One for each cell, in the units of the data. In a column of levels, the level: the result is
+            the logarithm of its probability.
         unknown : {"error", "prior"}
             As in `predict`.
         row_features, column_features : data frame or array, optional
@@ -215,17 +306,23 @@ class Completion(FittedTable):
         """
         self.check_draws("predictive density")
         cells = find_cells(self, rows, columns, unknown, row_features, column_features)
-        values = as_real(values, "values")
         n_cells = cells.rows.size
-        if values.size not in (1, n_cells):
-            raise InputError(f"values must be one, or one for each cell; got {values.size}.")
-        at = np.broadcast_to(values.ravel(), n_cells)
+        if np.size(values) not in (1, n_cells):
+            raise InputError(f"values must be one, or one for each cell; got {np.size(values)}.")
+        if coded_columns(self.observations.column_types) is not None:
+            at = encode_values(self.observations, cells.columns, values)
+        else:
+            at = np.broadcast_to(as_real(values, "values").ravel(), n_cells)
+        return self.cell_log_density(cells, at)
+
+    def cell_log_density(self, cells: Cells, values: np.ndarray) -> np.ndarray:
+        """Logarithms of the predictive density of cells by position, at numbers or codes of levels."""
         with self.workers() as workers:
             return query_cells(
                 self,
                 cells,
                 lambda posterior, i, j, at: posterior.log_density(i, j, at, workers),
-                at,
+                values,
             )
 
     def predict_block(self, rows: Any, columns: Any) -> np.ndarray:
@@ -279,7 +376,7 @@ class Completion(FittedTable):
             Entries whose rows and columns are known. An array is not allowed, because its rows have no
             labels.
         """
-        test = as_observations(X)
+        test = as_observations(X, self.observations)
         if not isinstance(X, Observations) and test.origin.layout in WITHOUT_LABELS:
             raise InputError(
                 "score needs entries with labels, got an array. Use fr.Observations.of(X); to "
@@ -310,18 +407,39 @@ class Completion(FittedTable):
         table
             Of the same type.
         """
-        observations = as_observations(X)
-        return fill_in(observations, self.predict_rows(observations))
+        observations = as_observations(X, self.observations)
+        return fill_in(observations, self.complete_rows(observations))
 
     def predict_rows(self, observations: Observations) -> np.ndarray:
         """Predict all cells of new rows."""
         return new_rows.predict_rows(self, observations)
 
+    def complete_rows(self, observations: Observations) -> np.ndarray:
+        """The same as numbers to fill in: whole ones for columns of whole numbers."""
+        columns = align(self.observations, observations, "columns")
+        return self.round_whole(self.predict_rows(observations), columns)
+
     def predict_table(self) -> np.ndarray:
         """Predict all cells of the table that was fitted."""
         n_rows, n_columns = self.observations.shape
         with one_blas_thread():  # the result must not depend on the number of threads
-            return self.posterior.block(np.arange(n_rows), np.arange(n_columns))
+            matrix = self.posterior.block(np.arange(n_rows), np.arange(n_columns))
+        matrix = self.round_whole(matrix, np.arange(n_columns))
+        at, values = self.predict_intervals_of_fit()
+        data = self.observations
+        matrix[data.row_index[at], data.column_index[at]] = values
+        return matrix
+
+    def predict_intervals_of_fit(self) -> tuple[np.ndarray, np.ndarray]:
+        """Entries of which only an interval is known: their positions, and their expected values."""
+        data = self.observations
+        if data.cells is None or data.intervals is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0)
+        at = np.flatnonzero(data.cells >= 0)
+        ends = data.intervals[data.cells[at]]
+        with self.workers() as workers:
+            values = self.posterior.within(data.row_index[at], data.column_index[at], ends, workers)
+        return at, values
 
     def sample_completions(self, n: int = 5, random_state: int = 0) -> list[Any]:
         """Draw complete tables, for multiple imputation.
@@ -500,8 +618,8 @@ class Completion(FittedTable):
                 f"the only features of {side} are times, which have no effects of single terms. "
                 "explained_variance shows their share."
             )
-        assert isinstance(self.posterior, LowRankPosterior)  # no other has features
-        return to_frame(self.observations, feature_effects(self.posterior, side, level)._asdict())
+        effects = feature_effects(self.posterior.low_rank, side, level)
+        return to_frame(self.observations, effects._asdict())
 
     def explained_variance(self, side: Axis = "rows") -> dict[str, float]:
         """The shares of the differences between rows (or columns) that features explain.
@@ -529,8 +647,7 @@ class Completion(FittedTable):
         """
         check_choice("side", side, ("rows", "columns"))
         self.check_draws("features")
-        assert isinstance(self.posterior, LowRankPosterior)  # others have no draws of the signal
-        return variance_shares(self.posterior).get(side, {"rest": 1.0})
+        return variance_shares(self.posterior.low_rank).get(side, {"rest": 1.0})
 
     # Recommendations
 
@@ -618,12 +735,15 @@ class Completion(FittedTable):
         """
         self.check_draws("draws to export")
         traces = self.check_run("draws to export")
+        data, signal = self.observations, self.posterior.low_rank
+        if signal.shape != data.shape:  # the latent columns of categories
+            data = replace(data, column_labels=self.posterior.latent_labels())
         return to_arviz(
             traces,
             self.record.history,
             not_sampled(self.method, self.settings),
-            self.observations,
-            self.posterior.units,
+            data,
+            signal.units,
             self.method,
         )
 

@@ -6,8 +6,10 @@ import time
 
 import pytest
 
+from fillrank.report.columns import limit_sides
 from helpers.chromium import as_screen
 from helpers.explorer_models import FOODS, HOSTILE, hostile, large, served, survey
+from helpers.mixed_tables import mixed_model
 
 pytestmark = [
     pytest.mark.browser,
@@ -392,6 +394,29 @@ def test_pages_fit_the_width_of_a_phone(browser, hostile_server, width):
     page.wait_for_text("#result", "1 missing value filled in")
     assert fits()
     assert len(browser.get_screenshot_as_png()) > 5000
+
+
+def test_values_of_different_kinds(browser):
+    model, _ = mixed_model()
+    data = model.observations_
+    side = limit_sides(data)
+    with served(model) as server:
+        page = Page(browser, server)
+        assert not page.one("#to-fill").is_displayed()
+        page.go(f"#/rows/{data.row_index[side < 0][0]}")
+        page.values()
+        page.wait_for(".cells .arrow")
+        assert page.one(".cells .arrow").text == "←"
+        assert "<" in page.one(".cells tr:has(.arrow) .value").text
+        assert not page.all("#recommendations")
+        page.go("#/columns/6")
+        bars = page.wait_for(".cells .levels")
+        shares = [
+            int(line.split("%")[0].split()[-1]) for line in bars.text.split("\n") if "%" in line
+        ]
+        assert len(shares) == 3
+        assert 98 <= sum(shares) <= 102
+        assert page.browser.get_log("browser") == []
 
 
 def test_the_page_reports_that_the_server_has_ended(browser):

@@ -35,7 +35,7 @@ BAD_TABLES = {
     "nothing observed": ("user,item,rating\nAna,tea,NA\n", ["all are missing"]),
     "nothing missing": (
         ",x,y\na,1,2\nb,3,4\n",
-        ["no value is missing", "nothing to fill in", "clear those cells"],
+        ["no value is missing", "nothing to fill in", "add --na -1"],
     ),
     "twice the same row": (",x,y\na,1,2\na,3,\n", ["its own label", "'a'"]),
 }

@@ -66,7 +66,7 @@ BAD = {
     "a long table of many columns": (
         "when,who,what,grade,place\nd1,Ana,tea,5,here\nd2,Ben,tea,4,here\n",
         [
-            "line 2, column 'who'",
+            "nothing to fill in",
             "pass --layout long",
             "set --row NAME, --column NAME and --value NAME",
         ],

@@ -83,11 +83,11 @@ def collect(side, n_others):
     assert side.pointers[0] == 0
     indices = np.concatenate([partition.entries.indices for partition in found])
     assert indices.max() < n_others
-    values, weights = (
+    values, weights, cells = (
         np.concatenate([getattr(partition.entries, name) for partition in found])
-        for name in ("values", "weights")
+        for name in ("values", "weights", "cells")
     )
-    return side.pointers, indices, values, weights
+    return side.pointers, indices, values, weights, cells
 
 
 def check_same(shuffled, table, centre=True, dtype="float32", **fields):
@@ -247,8 +247,11 @@ def test_no_observed_values(client):
 
 
 def test_values_that_are_text(client):
-    here, there = error_messages(client, long_table().astype({"rating": str}))
+    here, there = error_messages(client, long_table().assign(rating="good"))
     assert here == there
+    numbers = long_table()
+    as_text = partitions(numbers.astype({"rating": str}), [300])
+    check_same(shuffle(as_text, client, True, np.dtype("float32")), numbers)
 
 
 @pytest.mark.parametrize(("field", "value"), [("rating", np.inf), ("user", None), ("item", None)])

@@ -24,13 +24,13 @@ from helpers.given_features import fit_given, given_for
 from helpers.processes import SLOW_LIMIT
 from reference.planted import plant
 
-CASES = ("GASR", "GASR given", "SoftImpute", "M3F", "IPM3F", "IPM3F gibbs")
+CASES = ("GASR", "GASR given", "GASR kinds", "SoftImpute", "M3F", "IPM3F", "IPM3F gibbs")
 
 # Changes after which the file is still valid.
 _FOR_THE_NEXT_FIT = (
     "max_rank|max_iterations|tolerance|penalty|levels|progress|random_state|n_sweeps|burn_in|"
     "n_chains|effects|centres|start|dtype|value_range|sampler|units|noise|robust|keep_empty|"
-    "missingness"
+    "missingness|likelihood|round"
 )
 _PLAUSIBLE = r"(all|one) (-1|0|1|huge|1e38)|backwards"
 HARMLESS = re.compile(
@@ -42,6 +42,10 @@ HARMLESS = re.compile(
             rf"(without )?parts/settings/({_FOR_THE_NEXT_FIT})( = .*)?",
             r"without parts/settings/(n_threads|inference)|parts/settings/n_threads = None",
             r"parts/posterior_/(draws/0|mean)/noise/(variance|degrees) = 1e\+308",
+            r"parts/posterior_/coding/scales/0/(location|bounds/0) = .*",
+            r"parts/table/column_types(/0/levels/0)? = .*",
+            r"posterior_/coding/limits longer along 2",
+            rf"table/entries/(cells|intervals) ({_PLAUSIBLE}|longer along 0|one inf)",
             r"parts/(penalty|noise_variance|violation)_ = 1e\+308|parts/violation_ = (-0\.5|.*float.*)",
             r"parts/(rank_ = 0|(rank|n_sweeps)_ = 10+|stop_reason_ = '.*')",
             r"parts/((interrupted|reached_limit)_ = True|converged_ = (True|False))",
@@ -70,9 +74,22 @@ def frame_of(name, n_rows=20, seed=0):
     return pd.DataFrame(cells, rows, [f"c{j}" for j in range(12)])
 
 
+def mixed_frame():
+    """A table with ordered levels, a category, counts and limits."""
+    table = frame_of("GASR")
+    table["c0"] = pd.cut(table["c0"], 4, labels=["no", "little", "more", "much"])
+    table["c1"] = np.array(["a", "b", "c"], dtype=object)[np.arange(len(table)) % 3]
+    sizes = np.linspace(1.0, 3.0, len(table))
+    table["c2"] = [f"<{x:.2f}" if i % 3 else f"{x + 1:.2f}" for i, x in enumerate(sizes)]
+    return table
+
+
 def content_of(name, folder):
-    table = frame_of(name)
-    if name == "GASR given":
+    table = frame_of("GASR" if name == "GASR kinds" else name)
+    if name == "GASR kinds":
+        model = METHODS["GASR"]().set_params(n_sweeps=10, kinds={"c0": "ordered"})
+        model.fit(mixed_frame())
+    elif name == "GASR given":
         model = METHODS["GASR"]().set_params(n_sweeps=8)
         fit_given(model, table, given_for(table.shape))
     else:

@@ -154,3 +154,55 @@ def test_a_wrong_range_is_refused_before_the_run(wrong, monkeypatch):
     monkeypatch.setattr("fillrank.estimators.sampled.execute", None)
     with pytest.raises(InputError, match="value_range must be"):
         quick(value_range=wrong).fit(table())
+
+
+def mixed_frame():
+    """Numbers, categories, dates and limits with missing values, and two columns that are not fitted."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=40)
+    frame = pd.DataFrame(
+        {
+            "x": z,
+            "town": np.where(z > 0.3, "Bern", "Chur"),
+            "who": [f"p{i}" for i in range(40)],
+            "grade": pd.Categorical(np.where(z > 0, "high", "low"), ["low", "high"], ordered=True),
+            "lead": [f"{value:.2f}" if value > 0.5 else "<0.5" for value in np.exp(z)],
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.rint(10 * z), unit="D"),
+            "ok": pd.array(z > 0.1, dtype="boolean"),
+            "remark": [f"remark {i}" for i in range(40)],
+        }
+    )
+    for name in ("x", "town", "grade", "day", "ok"):
+        frame.loc[rng.random(40) < 0.2, name] = None
+    return frame
+
+
+def test_a_table_of_mixed_columns_comes_back_in_its_types():
+    frame = mixed_frame()
+    filled = quick().fit_transform(frame)
+    expected = frame.dtypes.astype(str).to_dict() | {"lead": "float64"}
+    assert filled.dtypes.astype(str).to_dict() == expected
+    assert list(filled) == list(frame)
+    assert filled.notna().all(axis=None)
+    for name in frame.columns.drop("lead"):
+        seen = frame[name].notna()
+        pd.testing.assert_series_equal(filled.loc[seen, name], frame.loc[seen, name])
+    assert (filled["lead"][frame["lead"] == "<0.5"] <= 0.5).all()
+
+
+def test_new_rows_of_mixed_columns():
+    frame = mixed_frame()
+    model = quick().fit(frame)
+    new = frame.head(2).assign(who=["q1", "q2"])
+    filled = model.transform(new)
+    assert filled["who"].tolist() == ["q1", "q2"]
+    assert filled.notna().all(axis=None)
+    assert set(filled["town"]) <= {"Bern", "Chur"}
+
+
+def test_a_bootstrap_sample_keeps_its_index():
+    frame = mixed_frame().drop(columns=["who", "remark"])
+    sample = frame.sample(40, replace=True, random_state=0)
+    filled = quick().fit_transform(sample)
+    assert filled.index.equals(sample.index)
+    assert filled.notna().all(axis=None)

@@ -222,11 +222,11 @@ def test_a_column_that_is_predicted_badly_is_named():
     assert list(problems_of(model, one_more)) == ["pH"]
 
 
-def made_scores(n, covered, rmse_in_sd=0.5, standard_error=0.1):
+def made_scores(n, covered, rmse_in_sd=0.5, standard_error=0.1, accuracy=(np.nan, np.nan, np.nan)):
     one = np.ones(1)
     return GroupScores(
         np.array([3]), one, np.array([n]), one, one, rmse_in_sd * one, standard_error * one, one,
-        covered / n * one,
+        covered / n * one, *(each * one for each in accuracy),
     )  # fmt: skip
 
 
@@ -243,6 +243,20 @@ def test_errors_above_1_within_chance_are_no_problem():
     assert find_problems(made_scores(50, 45, 1.19, 0.1), 0.9) == {}
     assert list(find_problems(made_scores(50, 45, 1.21, 0.1), 0.9)) == [3]
     assert find_problems(made_scores(50, np.nan, np.nan, np.nan), 0.9) == {}
+
+
+def test_text_is_judged_by_its_accuracy():
+    """In place of the mean of the column, the most frequent level is what predictions must beat."""
+    few = (0.3, 0.51, 0.1)  # accuracy, that of the most frequent level, standard error
+    text = (
+        "30% of 50 held-out values are predicted correctly, fewer than by always predicting the most "
+        "frequent one (51%)"
+    )
+    assert find_problems(made_scores(50, 45, np.nan, np.nan, few), 0.9) == {3: text}
+    within_chance = (0.32, 0.51, 0.1)
+    assert find_problems(made_scores(50, 45, np.nan, np.nan, within_chance), 0.9) == {}
+    # Levels that are numbers have an error, which says more.
+    assert find_problems(made_scores(50, 45, 0.8, 0.1, few), 0.9) == {}
 
 
 def test_levels_of_a_model_without_draws():

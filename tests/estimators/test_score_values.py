@@ -19,17 +19,19 @@ class Fixed:
         units = fitted.posterior_.units._replace(value_range=value_range)
         self.posterior_ = replace(fitted.posterior_, units=units)
         self._answers = np.asarray(predicted), np.asarray(low), np.asarray(high)
+        self.completion_ = self
+        self.posterior, self.observations = self.posterior_, self.observations_
+        self.workers = fitted.completion_.workers
 
-    def predict(self, rows, columns, *, unknown):
-        assert unknown == "error"
+    def predict_cells(self, cells, statistic):
+        assert statistic == "mean"
         return self._answers[0]
 
-    def predict_interval(self, rows, columns, level, *, unknown):
-        assert (level, unknown) == (0.8, "error")
+    def predict_cell_intervals(self, cells, level):
+        assert level == 0.8
         return self._answers[1:]
 
-    def log_density(self, rows, columns, values, *, unknown):
-        assert unknown == "error"
+    def cell_log_density(self, cells, values):
         return -np.asarray(values)
 
 
@@ -53,7 +55,9 @@ def test_every_score_of_a_worked_example():
             # Widths 2, 1.9, 1 and 3.9; 0.1 below the second interval and 0.1 above the last.
             "interval_score": (2 + 1.9 + 1 + 3.9 + 10 * (0.1 + 0.1)) / 4,
             "log_score": -3.0,
-        }
+            "accuracy": np.nan,
+        },
+        nan_ok=True,
     )
 
 

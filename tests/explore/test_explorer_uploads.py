@@ -86,7 +86,7 @@ def test_columns_that_are_numbers_are_found_by_their_text():
     [
         ("e.csv", b"", "e.csv: the file is empty"),
         ("b.csv", bytes(range(256)) * 20, "b.csv: not a text file"),
-        ("w.csv", b"hello there\nthis is no table\n", "w.csv, line 1"),
+        ("w.csv", b"hello there\nthis is no table\n", "w.csv, line 2"),
         ("u.csv", b"who,apple,cola\nZoe,1,\n", "'cola'"),
         ("f.csv", b"who,apple,tea\nZoe,1,2\n", "f.csv: no value is missing"),
         ("n.csv", b"who,apple,tea\nZoe,,\n", "at least one value"),

@@ -159,7 +159,7 @@ BUGS = {
     "singular values forgotten": ("pattern_block", "P[:, :k] * s[:k]", "P[:, :k]"),
     "directions of the iteration": ("pattern_block", "Q @ R[:k].T", "Q[:, :k]"),
     "new rows not centred": ("code_pattern", " - offset", ""),
-    "new rows not scaled": ("code_pattern", " / np.sqrt(counts[i])", ""),
+    "new rows not scaled": ("code_pattern", " / np.sqrt(columns.size)", ""),
     "any directions": ("_leading", "return np.asarray(Q)", "return np.roll(Q, 5, axis=0)"),
 }  # fmt: skip
 

@@ -134,7 +134,7 @@ def test_values_of_each_kind(tmp_path, values):
             {"r": [None] * 5, "c": [1] * 5, "v": ["a"] * 5},
             "'v' must contain real numbers; got String",
         ),
-        ({"r": [1] * 5, "c": [1] * 5, "v": [None] * 4 + ["5"]}, "'v' must contain real numbers"),
+        ({"r": [1] * 5, "c": [1] * 5, "v": [None] * 4 + ["x"]}, "'v' must contain real numbers"),
         ({"r": [[1], [2]], "c": [1, 2], "v": [1, 2]}, "row labels must be numbers, text or dates"),
         ({"r": [1] * 5, "c": [1, 2, 3, 4, 1], "v": [1] * 5}, "column 1: 1, 1"),
         ({"r": [], "c": [], "v": []}, "at least one value must be observed"),

@@ -10,6 +10,7 @@ import pytest
 
 import fillrank.posterior.fold_in as module
 from fillrank.features.blocks import Block, Blocks, PatternCode, TableCode
+from fillrank.kernels.gaussian_rows import NO_LIMITS
 from fillrank.posterior.fold_in import RowFeatures, fold_in_rows
 from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.posterior.mean import mean_draw
@@ -192,7 +193,7 @@ def test_weights_that_explain_all_or_nothing():
     ]:
         special = kept._replace(left=left, row_weights=weights)
         group = module._groups(given, left.dtype, Workers(1))[0]
-        regression = module._regression(special, np.linalg.qr(kept.right).Q, group)
+        regression = module._regression(special, np.linalg.qr(kept.right).Q, group, NO_LIMITS)
         expected = np.hstack(given.new) @ weights
         np.testing.assert_allclose(regression.shifts, expected, atol=atol)
         assert np.isfinite(regression.scales).all()

@@ -4,19 +4,20 @@ As in ``geweke``: many chains, each from its own draw of the prior, so that stan
 estimate of autocorrelation.
 """
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from fillrank.draws.streams import chain_key
+from fillrank.kernels.gaussian_rows import NO_LIMITS
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf
 from fillrank.samplers.feature_steps import Weights
 from fillrank.samplers.noise_steps import EQUAL_NOISE, NoiseModel
 from reference.feature_cases import NONE, Sides
 from reference.geweke import (
+    computed_once,
     noise_statistics,
     normal_scores,
     stack_noise,
@@ -178,7 +179,7 @@ def statistics_of(draws, table, model):
     return out
 
 
-@cache
+@computed_once
 def _expected(table, model):
     draws = prior_draws(np.random.default_rng(7), _REFERENCE_SIZE, table, model)
     values = statistics_of(draws, table, model)
@@ -194,7 +195,7 @@ def _state_of(draws, c, sweep):
         draws.U[c], draws.V[c], _distribution(draws.mean_u[c], draws.Lam_U[c]),
         _distribution(draws.mean_v[c], draws.Lam_V[c]), noise_of_draw(draws, c),
         Weights(draws.row_weights.B[c], draws.row_weights.strengths[c]),
-        Weights(draws.column_weights.B[c], draws.column_weights.strengths[c]), sweep,
+        Weights(draws.column_weights.B[c], draws.column_weights.strengths[c]), NO_LIMITS, sweep,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ caught by this, but elsewhere.)
 """
 
 import sys
-from functools import cache
+from functools import wraps
 
 import numpy as np
 from scipy import special
@@ -29,6 +29,21 @@ from reference.prior_draws import (
 from reference.small_tables import context_of
 
 _REFERENCE_SIZE = 100_000
+
+
+def computed_once(function):
+    """Remember results by the text of the arguments: a noise with fixed columns has no hash."""
+    found = {}
+
+    @wraps(function)
+    def once(*arguments):
+        key = repr(arguments)
+        if key not in found:
+            # The arguments are kept, so that no other object takes the place that is in the text.
+            found[key] = arguments, function(*arguments)
+        return found[key][1]
+
+    return once
 
 
 def _bounded(y):
@@ -88,9 +103,10 @@ def noise_statistics(draws, table, model, e):
         counts = table.mask.sum(axis=1)
         out |= _precision_statistics("rows", draws.rows, draws.degrees[:, 0], counts)
         out["noise with row precision"] = _mean(_bounded(e**2) * np.log(draws.rows[:, table.i]))
-    if model.columns:
-        counts = table.mask.sum(axis=0)
-        out |= _precision_statistics("columns", draws.columns, draws.degrees[:, 1], counts)
+    free = np.delete(np.arange(table.shape[1]), model.fixed)
+    if model.columns and free.size:
+        counts, columns = table.mask.sum(axis=0)[free], draws.columns[:, free]
+        out |= _precision_statistics("columns", columns, draws.degrees[:, 1], counts)
         out["noise with column precision"] = _mean(
             _bounded(e**2) * np.log(draws.columns[:, table.j])
         )
@@ -332,7 +348,7 @@ def stack_noise(noises):
     )
 
 
-@cache
+@computed_once
 def _expected(table, r, model):
     """{statistic: (mean, squared standard error)} from independent draws."""
     draws = prior_draws(np.random.default_rng(7), _REFERENCE_SIZE, table, r, model)

@@ -160,7 +160,7 @@ def level_draws(n=3000):
     before = np.interp(np.random.default_rng(5).random(n), cdf_values(logs, logs, density), logs)
     after = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(noise_steps, "_draw_side", lambda state, *_: state)
+        patch.setattr(noise_steps, "_draw_column_side", lambda state, *_: state)
         for t, x in enumerate(before):
             state = make_noise(math.exp(x), (2, 3), None, _COLUMNS)
             state = noise_steps.draw_level(state, model, _where(t), _COUNTS, _sums())
@@ -202,7 +202,8 @@ def noise_scores(model, n=1500, length=2, seed=0):
 
     The parameters of each chain come from the prior, and data from the parameters before each cycle. So
     parameters and data have the same distribution before and after it. With a resolution f the prior has
-    the factor exp(-sum_j b_j n_j f^2 / (2 sigma^2)): draws are accepted with that probability.
+    the factor exp(-sum_j b_j n_j f^2 / (2 sigma^2)), over columns whose noise is not fixed: draws are
+    accepted with that probability.
     """
     rng = np.random.default_rng([seed, 5])
     table = Table(MASK, weights=np.random.default_rng(6).uniform(0.3, 3.0, int(MASK.sum())))
@@ -218,9 +219,12 @@ def noise_scores(model, n=1500, length=2, seed=0):
             state = _cycle(state, model, table, e, drawn, _where(length * c + t), counts)
             after.append(state)
     e, scores = np.array(residuals), {}
+    free = np.delete(np.arange(table.shape[1]), model.fixed)
     old, new = (_statistics(states, e, table, model) for states in (before, after))
     for name in old:
         change = (new[name] - old[name]).reshape(n, length).mean(axis=1)
+        if not free.size and not change.any():  # sigma^2 has no meaning then
+            continue
         scores[name] = change.mean() / (change.std(ddof=1) / math.sqrt(n))
     return scores
 
@@ -254,8 +258,8 @@ def _prior(rng, size, table, model):
     """Some noise of the prior."""
     variance = variance_draws(rng, 4 * size)
     rows, columns, degrees, _ = noise_draws(rng, 4 * size, table, model, variance)
-    counts = table.mask.sum(axis=0)
-    factor = np.exp(-0.5 * model.resolution**2 * (columns @ counts) / variance)
+    counts, free = table.mask.sum(axis=0), np.delete(np.arange(table.shape[1]), model.fixed)
+    factor = np.exp(-0.5 * model.resolution**2 * (columns[:, free] @ counts[free]) / variance)
     kept = np.flatnonzero(rng.random(4 * size) < factor)[:size]
     assert kept.size == size
     return [

@@ -8,7 +8,7 @@ from fillrank.noise.precisions import DEGREES, PRIOR_SCALE
 from fillrank.samplers import gasr
 from fillrank.samplers.feature_steps import STRENGTHS, Weights
 from fillrank.samplers.model import Effect
-from fillrank.samplers.noise_steps import EQUAL_NOISE, FIRST_DEGREES, NoiseModel
+from fillrank.samplers.noise_steps import EQUAL_NOISE, FIRST_DEGREES, FIXED_VARIANCE, NoiseModel
 from reference.feature_cases import NONE, Sides
 from reference.small_tables import make_noise, make_state
 
@@ -150,6 +150,7 @@ def noise_draws(rng, size, table, model, variance):
     m, n = table.shape
     rows, row_degrees = precision_draws(rng, size, m, model.rows)
     columns, column_degrees = precision_draws(rng, size, n, model.columns)
+    columns[:, model.fixed] = variance[:, None] / FIXED_VARIANCE
     degrees = rng.choice(DEGREES, size) if model.robust else np.full(size, np.inf)
     degrees = np.column_stack([row_degrees, column_degrees, degrees])
     noise = entry_noise(rng, table, variance[:, None], rows, columns, degrees[:, 2, None])

@@ -10,6 +10,7 @@ from numba import njit
 
 from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal_from_bits
+from fillrank.draws.normal_quantile import normal_in_interval
 from fillrank.draws.streams import row_bits, seek, start_stream, uniform
 from fillrank.draws.truncated_normal import truncated_normal
 
@@ -63,6 +64,36 @@ def student_weights_twin(e, precision, row, columns, noise, address):
             for t, j in enumerate(columns)
         ]
     )  # fmt: skip
+
+
+@njit
+def _value_at(key, sweep, purpose, row, n, t, low, high):
+    """A standard normal number in an interval, with the bits of entry t of a row of n entries."""
+    stream = start_stream(key, sweep, purpose)
+    bits = np.empty(n, dtype=np.uint64)
+    row_bits(stream, row, bits)
+    return normal_in_interval(bits[t], low, high, stream, row, t)
+
+
+def interval_values_twin(X, mask, cells, own, other, noise, address, weights=None):
+    """X with the values drawn of which an interval is known: where the matrix ``cells`` is not -1.
+
+    Such a value is N(c . f_j, s2_i / (b_j w_ij)) in its interval.
+    """
+    own, other, X = own.astype(float), other.astype(float), X.astype(float)
+    b = noise.roots**2 if noise.roots.size else np.ones(other.shape[0])
+    for i in range(own.shape[0]):
+        columns = np.flatnonzero(mask[i])
+        for t, j in enumerate(columns):
+            if cells[i, j] < 0:
+                continue
+            w = 1.0 if weights is None else float(weights[i, j])
+            sd, z = math.sqrt(noise.variances[i] / (b[j] * w)), own[i] @ other[j]
+            low, high = ((end - z) / sd for end in noise.limits[:, cells[i, j]])
+            row = address.first_row + i
+            at = (address.key, address.sweep, noise.purpose, row, columns.size, t)
+            X[i, j] = z + sd * _value_at(*at, low, high)
+    return X
 
 
 def gaussian_rows_twin(X, mask, own, other, prior, noise, address, weights=None):

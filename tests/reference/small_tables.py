@@ -6,12 +6,14 @@ import sys
 import numpy as np
 
 from fillrank.draws.streams import chain_key
+from fillrank.kernels.gaussian_rows import NO_LIMITS
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.feature_steps import NO_FEATURES, WITHOUT_FEATURES, first_weights
 from fillrank.samplers.gasr import Context, Options, State
 from fillrank.samplers.model import Data, Effect, Noise, detect_complete
 from fillrank.samplers.noise_steps import FIRST_DEGREES, NoiseState
-from fillrank.table.entries import NO_WEIGHTS, compress
+from fillrank.samplers.threshold_steps import NO_INTERVALS
+from fillrank.table.entries import NO_CELLS, NO_WEIGHTS, compress
 
 PLAIN = Options(row_effects=False, column_effects=False, centres=False)
 EFFECTS = Options(row_effects=True, column_effects=True, centres=False)
@@ -44,15 +46,17 @@ class Table:
         self.weights = np.ones(self.n_entries) if weights is None else np.asarray(weights)
         self._weights = NO_WEIGHTS if weights is None else self.weights.astype(dtype)
 
-    def data(self, x):
-        """The entries x (in the order of ``i``, ``j``) from both sides."""
+    def data(self, x, cells=NO_CELLS):
+        """The entries x (in the order of ``i``, ``j``) from both sides.
+
+        ``cells`` are the numbers of their intervals, -1 for exact values.
+        """
         x, w = np.asarray(x, dtype=self._dtype), self._weights
-        return Data(
-            self._rows._replace(values=x, weights=w),
-            self._columns._replace(
-                values=x[self._by_column], weights=w[self._by_column] if w.size else w
-            ),
-        )
+        rows = self._rows._replace(values=x, weights=w, cells=cells)
+        taken = (each[self._by_column] if each.size else each for each in (x, w, cells))
+        values, weights, numbers = taken
+        columns = self._columns._replace(values=values, weights=weights, cells=numbers)
+        return Data(rows, columns)
 
     def transposed(self):
         """The places in the transposed table, with the permutation that takes the values along."""
@@ -87,7 +91,7 @@ def make_noise(variance, shape, rows=None, columns=None, degrees=math.inf, law=N
 def make_state(
     U, V, d, gamma, *, a, b, noise_variance, alpha=0.0, beta=0.0, mu=0.0, nu=0.0,
     row_effect=NO_EFFECT, column_effect=NO_EFFECT, sweep=0, dtype=np.float64, noise=None,
-    weights=None,
+    weights=None, limits=NO_LIMITS,
 ):  # fmt: skip
     """The state of a chain with factors U (m, r) and V (n, r), less their centres mu and nu.
 
@@ -102,7 +106,7 @@ def make_state(
         left, right, np.array(d, float), np.array(gamma, float), mu, nu,
         row_effect, column_effect, a, b,
         noise or make_noise(noise_variance, (len(U), len(V))),
-        *(weights or [first_weights(NO_FEATURES, r + 2)] * 2), sweep,
+        *(weights or [first_weights(NO_FEATURES, r + 2)] * 2), limits, sweep,
     )  # fmt: skip
 
 
@@ -120,12 +124,12 @@ def with_variance(state, variance):
 
 def context_of(
     options=PLAIN, seed=0, workers=None, relaxed_from=sys.maxsize, noise_from=sys.maxsize,
-    rates_from=sys.maxsize, features=WITHOUT_FEATURES,
+    rates_from=sys.maxsize, features=WITHOUT_FEATURES, intervals=NO_INTERVALS,
 ):  # fmt: skip
     """What stays fixed over a chain, on one thread."""
     return Context(
         options, chain_key(seed, 0), workers or Workers(1), relaxed_from, noise_from, rates_from,
-        features,
+        features, intervals,
     )  # fmt: skip
 
 

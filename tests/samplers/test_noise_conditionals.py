@@ -25,6 +25,13 @@ MODELS = {
     "columns, resolution": NoiseModel(columns=True, resolution=0.5),
     "rows, resolution": NoiseModel(rows=True, resolution=0.5),
     "all, resolution": NoiseModel(rows=True, columns=True, robust=True, resolution=0.5),
+    "columns, some fixed": NoiseModel(columns=True, fixed=np.array([1, 3])),
+    "both, some fixed": NoiseModel(rows=True, columns=True, fixed=np.array([1, 3])),
+    "both, one free, resolution": NoiseModel(
+        rows=True, columns=True, resolution=0.5, fixed=np.array([0, 1, 3])
+    ),
+    "rows, all columns fixed": NoiseModel(rows=True, columns=True, fixed=np.arange(4)),
+    "all, some fixed": NoiseModel(rows=True, columns=True, robust=True, fixed=np.array([2])),
 }
 
 
@@ -165,20 +172,20 @@ def test_a_planted_bug_is_caught(monkeypatch, name):
 
 LEVEL_BUGS = {
     "squares without the precisions of columns": (
-        checks.level_draws, "draw_level", "cells.columns @ _dist", "np.ones(counts.size) @ _dist"
+        checks.level_draws, "draw_level", "cells.columns[free] @ _dist", "np.ones(free.size) @ _dist"
     ),
     "resolution forgotten in the variance": (
         checks.level_draws, "draw_level", "_distinguished(sums.squares, model, counts)",
         "sums.squares",
     ),
     "columns for entries": (
-        checks.level_draws, "draw_level", "n_entries = int(counts.sum())", "n_entries = counts.size"
+        checks.level_draws, "draw_level", "n_entries = int(counts[free].sum())", "n_entries = free.size"
     ),
     "resolution forgotten in the scale of rows": (
         checks.row_scale_draws, "draw_level", "0.5 * added / state.cells.variance", "0.0"
     ),
     "precisions not scaled": (
-        checks.row_scale_draws, "_draw_side", "precisions = c * precisions", "pass"
+        checks.row_scale_draws, "_draw_row_side", "rows = c * cells.rows", "rows = cells.rows"
     ),
 }  # fmt: skip
 
@@ -190,10 +197,50 @@ def test_a_planted_bug_in_the_level_is_caught(monkeypatch, name):
     _assert_clear(check())
 
 
+def test_rows_share_no_scale_with_the_variance_if_columns_are_fixed():
+    """Their noise would change with it."""
+    state = checks.make_noise(0.3, (2, 3), [0.4, 1.3], [0.2, 1.0, 6.0])
+    model = NoiseModel(rows=True, columns=True, fixed=np.array([1]))
+    counts = np.array([2, 2, 1])
+    sums = noise_steps.RowSums(np.array([1.0, 0.4, 2.0]), np.zeros(0), np.zeros(0))
+    for t in range(20):
+        where = checks.Address(checks.chain_key(3, 0), t, 0)
+        drawn = noise_steps.draw_level(state, model, where, counts, sums).cells
+        np.testing.assert_array_equal(drawn.rows, state.cells.rows)
+        fixed = noise_steps.FIXED_VARIANCE / state.cells.rows
+        np.testing.assert_allclose(drawn.at([0, 1], 1), fixed, rtol=1e-12)
+        assert drawn.variance != state.cells.variance
+
+
 def test_wrong_degrees_of_student_noise_are_caught(monkeypatch):
     plant(
         monkeypatch, noise_steps, "draw_level",
-        "_ENTRY_DEGREES, n_entries", "_ENTRY_DEGREES, counts.size",
+        "_ENTRY_DEGREES, int(counts.sum())", "_ENTRY_DEGREES, counts.size",
     )  # fmt: skip
     scores = checks.noise_scores(MODELS["Student-t"])
+    assert worst(scores)[1] > 6.0, worst(scores)
+
+
+FIXED_BUGS = {
+    "drawn": ("_with_fixed", "columns[model.fixed] = cells.variance / FIXED_VARIANCE", "pass"),
+    "with another variance": ("_with_fixed", "/ FIXED_VARIANCE", "/ (2.0 * FIXED_VARIANCE)"),
+    "in the variance": (
+        "draw_level", "np.delete(np.arange(cells.columns.size), model.fixed)",
+        "np.arange(cells.columns.size)",
+    ),
+    "counted": ("draw_level", "int(counts[free].sum())", "int(counts.sum())"),
+    "in the scale of the columns": (
+        "_draw_column_side", "_COLUMN_SCALE, columns[free]", "_COLUMN_SCALE, columns"
+    ),
+    "in the degrees of freedom": (
+        "_draw_column_side", "_COLUMN_DEGREES, columns[free]", "_COLUMN_DEGREES, columns"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIXED_BUGS)
+def test_fixed_columns_are_left_out(monkeypatch, name):
+    """Each is a part of the noise that must not know of columns whose noise is fixed."""
+    plant(monkeypatch, noise_steps, *FIXED_BUGS[name])
+    scores = checks.noise_scores(MODELS["both, some fixed"])
     assert worst(scores)[1] > 6.0, worst(scores)

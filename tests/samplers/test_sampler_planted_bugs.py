@@ -177,7 +177,7 @@ def test_geweke_catches_in_the_effects(monkeypatch, bug):
 
 
 NOISE = {
-    "noise of too few entries": _level("n_entries = int(counts.sum())", "n_entries = counts.size"),
+    "noise of too few entries": _level("int(counts[free].sum())", "free.size"),
     "noise without half of the squares": _variance("0.5 * square", "square"),
     "the same random numbers in every sweep": _level(
         "purpose=streams.NOISE", "purpose=streams.NOISE, sweep=0"

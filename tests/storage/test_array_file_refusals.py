@@ -203,11 +203,11 @@ def test_a_forged_file_that_is_valid(path):
     assert read(path, "model").arrays["x"].dtype == np.float32
 
 
-@pytest.mark.parametrize("version", ["4", "17", "999999"])
+@pytest.mark.parametrize("version", ["5", "17", "999999"])
 def test_a_newer_version(path, version):
     forge(path, version=version, about=None, something="new")
     message = (
-        rf"newer fillrank \(layout {version}; this one reads up to 3\)\. Run: pip install --upgrade"
+        rf"newer fillrank \(layout {version}; this one reads up to 4\)\. Run: pip install --upgrade"
     )
     with pytest.raises(ReadError, match=message):
         read(path, "model")

@@ -369,7 +369,8 @@ STORED = {
         gasr.State(
             array(4, 4), array(3, 4), *(array(2, dtype=np.float64) for _ in range(4)),
             Effect(0.0, 0.25), Effect(-0.1, 1.0), 1.0, 1 / 3, noise_state(),
-            Weights(np.ones((2, 4)), np.ones(1)), Weights(np.ones((0, 4)), np.ones(0)), 17,
+            Weights(np.ones((2, 4)), np.ones(1)), Weights(np.ones((0, 4)), np.ones(0)),
+            array(2, 5, dtype=np.float64), 17,
         ),
     ),
     "bpmf": (
@@ -378,7 +379,7 @@ STORED = {
             array(4, 2), array(3, 2), bpmf.FactorPrior(array(2), array(2, 2)),
             bpmf.FactorPrior(array(2), array(2, 2)),
             noise_state(), Weights(np.ones((2, 2)), np.ones(1)),
-            Weights(np.ones((0, 2)), np.ones(0)), 3,
+            Weights(np.ones((0, 2)), np.ones(0)), np.zeros((2, 0)), 3,
         ),
     ),
     "ipm3f": (
@@ -387,13 +388,13 @@ STORED = {
     ),
     "posterior": (
         _LowRank,
-        _LowRank([draw(), draw()], Units.equal(3.5, 1.1, 3, (1.0, 5.0)), draw(), None, None),
+        _LowRank([draw(), draw()], Units.equal(3.5, 1.1, 3, (1.0, 5.0)), draw(), None, None, None),
     ),
     "no scale, features": (
         _LowRank,
         _LowRank(
             [draw()], Units.equal(0.0, 1.0, 3, None), draw(),
-            stored_side(given_for((4, 3)).blocks.rows, [array(4, 2)]), None,
+            stored_side(given_for((4, 3)).blocks.rows, [array(4, 2)]), None, None,
         ),
     ),
     "ordinal": (

@@ -81,6 +81,9 @@ def compare(
     format: options.Format = None,
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
+    na: options.MissingValues = None,
+    label: options.Label = None,
+    ignore: options.Ignore = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
@@ -106,7 +109,9 @@ def compare(
     All methods are fitted on the same splits. A method that does not support the table, or fails, is
     listed with the reason. Features of rows and columns are for GASR and BPMF: the other methods are
     fitted without them. Below are the columns that the best method predicts worst: RMSE in SD is
-    the error in standard deviations of the column, 1 for its mean. Ctrl-C shows the results so far.
+    the error in standard deviations of the column, 1 for its mean. If columns have values of different
+    kinds, methods are ranked by their error relative to that of the column mean, or of the most frequent
+    level. Ctrl-C shows the results so far.
 
     Examples:
 
@@ -115,7 +120,7 @@ def compare(
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features,
+        row_features, column_features, na, label, ignore,
     )  # fmt: skip
     if file is not None:
         _check_file(file, force, origin.inputs)
@@ -175,6 +180,8 @@ def _write(file: Path, comparison: Comparison, figures: dict[str, Any]) -> list[
         by_column = [(name, groups.by_column()) for name, groups in by_method]
         by_level = [(name, groups.by_level()) for name, groups in by_method]
         texts = [_as_csv(comparison), _groups_as_csv(by_column), _groups_as_csv(by_level)]
+    if comparison.is_mixed:  # fifths of predictions in different units have no meaning
+        files, texts = files[:2], texts[:2]
     for path, text in zip(files, texts, strict=True):
         with write_atomically(path) as temporary:
             temporary.write_text(text, encoding="utf-8", newline="")
@@ -315,7 +322,18 @@ class Comparison:
             sorted(set.intersection(*(set(each.scores) for each in complete))) if complete else []
         )
         found = [Ranked(each.name, [each.scores[number] for number in shared]) for each in complete]
-        return sorted(found, key=lambda ranked: ranked.figure("rmse").mean)
+        return sorted(found, key=self._error)
+
+    def _error(self, ranked: Ranked) -> float:
+        """The error by which methods are ranked; in a table of mixed kinds it is relative."""
+        if self.is_mixed:
+            return self.groups(ranked).relative_error()
+        return ranked.figure("rmse").mean
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether columns have values of different kinds, whose errors have no common unit."""
+        return any(score.is_mixed for each in self.candidates for score in each.scores.values())
 
     def groups(self, ranked: Ranked) -> GroupResults:
         """The results of a method by column and by level, over the splits by which it is ranked."""
@@ -353,22 +371,7 @@ def _show(comparison: Comparison) -> None:
     """Print the ranking as a table, the methods that are not in it, and the worst columns."""
     ranked = comparison.ranked()
     if ranked:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("Method", vertical="bottom", no_wrap=True)
-        intervals = f"In {100 * comparison.level:g}%\nintervals"
-        titles = ("RMSE", "MAE", intervals, "Interval\nscore", "Log\nscore", "Seconds\nper fit")
-        for title in titles:
-            table.add_column(title, justify="right", vertical="bottom", no_wrap=True)
-        for each in ranked:
-            coverage = each.figure("coverage").mean
-            table.add_row(
-                each.name,
-                str(each.figure("rmse")),
-                _format_mean(each.figure("mae").mean),
-                "none" if math.isnan(coverage) else f"{100 * coverage:.1f}%",
-                *(_format_mean(each.figure(name).mean) for name in ("interval_score", "log_score")),
-                f"{each.figure('seconds').mean:.1f}",
-            )
+        table = _mixed_table(comparison) if comparison.is_mixed else _table(comparison)
         stdout().print(table)
     if names := [each.name for each in ranked if each.name in comparison.without_features()]:
         stdout().print(f"Fitted without the features, which they do not take: {', '.join(names)}.")
@@ -377,6 +380,56 @@ def _show(comparison: Comparison) -> None:
     if ranked:
         title = f"Worst columns of {ranked[0].name}" if len(ranked) > 1 else "Worst columns"
         show_worst_columns(comparison.groups(ranked[0]), title)
+
+
+def _table(comparison: Comparison) -> Table:
+    titles = ("RMSE", "MAE", _intervals(comparison), "Interval\nscore", "Log\nscore")
+    table = _empty_table((*titles, "Seconds\nper fit"))
+    for each in comparison.ranked():
+        table.add_row(
+            each.name,
+            str(each.figure("rmse")),
+            _format_mean(each.figure("mae").mean),
+            _format_coverage(each),
+            *(_format_mean(each.figure(name).mean) for name in ("interval_score", "log_score")),
+            f"{each.figure('seconds').mean:.1f}",
+        )
+    return table
+
+
+def _mixed_table(comparison: Comparison) -> Table:
+    """The ranking on a table of mixed kinds."""
+    titles = ("Relative\nerror", "Levels\ncorrect", _intervals(comparison), "Log\nscore")
+    table = _empty_table((*titles, "Seconds\nper fit"))
+    for each in comparison.ranked():
+        groups = comparison.groups(each)
+        accuracy, _ = groups.accuracy()
+        table.add_row(
+            each.name,
+            _format_mean(groups.relative_error()),
+            "-" if math.isnan(accuracy) else f"{100 * accuracy:.1f}%",
+            _format_coverage(each),
+            _format_mean(each.figure("log_score").mean),
+            f"{each.figure('seconds').mean:.1f}",
+        )
+    return table
+
+
+def _empty_table(titles: tuple[str, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("Method", vertical="bottom", no_wrap=True)
+    for title in titles:
+        table.add_column(title, justify="right", vertical="bottom", no_wrap=True)
+    return table
+
+
+def _intervals(comparison: Comparison) -> str:
+    return f"In {100 * comparison.level:g}%\nintervals"
+
+
+def _format_coverage(ranked: Ranked) -> str:
+    coverage = ranked.figure("coverage").mean
+    return "none" if math.isnan(coverage) else f"{100 * coverage:.1f}%"
 
 
 def _format_mean(x: float) -> str:
@@ -420,11 +473,13 @@ def _as_csv(comparison: Comparison) -> str:
 
 def _groups_as_csv(by_method: list[tuple[str, list[dict[str, Any]]]]) -> str:
     """The tables by column, or by level, of all methods as one."""
+    # Only methods with probabilities of levels have an accuracy.
+    fields: list[str] = max((list(groups[0]) for _, groups in by_method), key=len, default=[])
     lines = []
     for name, groups in by_method:
-        for first, *figures in (group.values() for group in groups):
+        for group in groups:
+            first, *figures = (group.get(field, math.nan) for field in fields)
             lines.append([name, as_text(first), *map(_format_cell, figures)])
-    fields = list(by_method[0][1][0]) if by_method else []
     return csv_text(["method", *fields], lines)
 
 

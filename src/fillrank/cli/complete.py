@@ -55,6 +55,9 @@ def complete(
     format: options.Format = None,
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
+    na: options.MissingValues = None,
+    label: options.Label = None,
+    ignore: options.Ignore = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     level: options.Level = 0.9,
@@ -67,6 +70,10 @@ def complete(
     noise: options.Noise = "auto",
     robust: options.Robust = False,
     keep_empty: options.KeepEmpty = False,
+    kind: options.Kinds = None,
+    likelihood: options.Likelihood = "auto",
+    bounds: options.Bounds = None,
+    rounds: options.Round = True,
     missingness: options.Missingness = True,
     threads: options.Threads = None,
     intervals: Annotated[
@@ -95,7 +102,7 @@ def complete(
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features,
+        row_features, column_features, na, label, ignore,
     )  # fmt: skip
     run(
         Job(
@@ -113,6 +120,10 @@ def complete(
                 robust=robust,
                 keep_empty=keep_empty,
                 missingness=missingness,
+                kinds=tuple(kind or ()),
+                likelihood=likelihood,
+                bounds=tuple(bounds or ()),
+                rounds=rounds,
             ),
             level=level,
             hold_out=hold_out,

@@ -9,7 +9,12 @@ import fillrank as fr
 from fillrank.cli import features, models, options, source, summary
 from fillrank.cli.compare import Split, average, score_split, scores_summary
 from fillrank.cli.features import Features
-from fillrank.cli.group_scores import SplitScores, pool_splits, show_worst_columns
+from fillrank.cli.group_scores import (
+    GroupResults,
+    SplitScores,
+    pool_splits,
+    show_worst_columns,
+)
 from fillrank.cli.messages import Results, report, show_results
 from fillrank.cli.models import Settings
 from fillrank.cli.results import show_json
@@ -42,6 +47,9 @@ def evaluate(
     format: options.Format = None,
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
+    na: options.MissingValues = None,
+    label: options.Label = None,
+    ignore: options.Ignore = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
@@ -52,6 +60,10 @@ def evaluate(
     noise: options.Noise = "auto",
     robust: options.Robust = False,
     keep_empty: options.KeepEmpty = False,
+    kind: options.Kinds = None,
+    likelihood: options.Likelihood = "auto",
+    bounds: options.Bounds = None,
+    rounds: options.Round = True,
     missingness: options.Missingness = True,
     threads: options.Threads = None,
     as_json: options.Json = False,
@@ -62,7 +74,9 @@ def evaluate(
     The report has the error (RMSE, MAE) and, for comparison, the standard deviation of the values,
     which is the RMSE of predicting their mean; the share of held-out entries within their intervals; the
     interval score (lower is better) and the log score (higher is better). Below are the columns that are
-    predicted worst: RMSE in SD is the error in standard deviations of the column, 1 for its mean.
+    predicted worst: RMSE in SD is the error in standard deviations of the column, 1 for its mean. In
+    tables of mixed kinds the error of numbers is in such units, and levels have the share that is
+    predicted correctly.
 
     Examples:
 
@@ -73,11 +87,12 @@ def evaluate(
         raise InputError("use --folds or --hold-out, not both.")
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features,
+        row_features, column_features, na, label, ignore,
     )  # fmt: skip
     settings = Settings(
         method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise, robust=robust,
         keep_empty=keep_empty, missingness=missingness,
+        kinds=tuple(kind or ()), likelihood=likelihood, bounds=tuple(bounds or ()), rounds=rounds,
     )  # fmt: skip
     models.check(settings, origin)
     data = source.read(origin, quiet, to_fill=False)
@@ -105,7 +120,7 @@ def evaluate(
             }
         )
     else:
-        show_results(_describe(scores, level, spread))
+        show_results(_describe(scores, groups, level, spread))
         show_worst_columns(groups, "Worst columns")
 
 
@@ -118,7 +133,9 @@ def _splits(
     return [Split(data[train], data[test], given) for train, test in folds]
 
 
-def _describe(scores: list[SplitScores], level: float, spread: float) -> Results:
+def _describe(
+    scores: list[SplitScores], groups: GroupResults, level: float, spread: float
+) -> Results:
     rmse, mae, coverage, seconds, rank = (
         average(scores, name) for name in ("rmse", "mae", "coverage", "seconds", "rank")
     )
@@ -126,10 +143,11 @@ def _describe(scores: list[SplitScores], level: float, spread: float) -> Results
         ("RMSE", f"{rmse}; the standard deviation of the values is {spread:.4g}"),
         ("MAE", str(mae)),
     ]
+    if groups.is_mixed:
+        lines = [("Error", groups.describe_error())]
     if not math.isnan(coverage.mean):
-        lines += [
-            ("Coverage", summary.describe_coverage(coverage.mean, level)),
-            ("Interval score", str(average(scores, "interval_score"))),
-            ("Log score", str(average(scores, "log_score"))),
-        ]
+        lines.append(("Coverage", summary.describe_coverage(coverage.mean, level)))
+        if not groups.is_mixed:
+            lines.append(("Interval score", str(average(scores, "interval_score"))))
+        lines.append(("Log score", str(average(scores, "log_score"))))
     return [*lines, ("Rank", str(rank)), ("Seconds per fit", f"{seconds.mean:.1f}")]

@@ -47,6 +47,9 @@ def fit(
     format: options.Format = None,
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
+    na: options.MissingValues = None,
+    label: options.Label = None,
+    ignore: options.Ignore = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
@@ -57,6 +60,10 @@ def fit(
     noise: options.Noise = "auto",
     robust: options.Robust = False,
     keep_empty: options.KeepEmpty = False,
+    kind: options.Kinds = None,
+    likelihood: options.Likelihood = "auto",
+    bounds: options.Bounds = None,
+    rounds: options.Round = True,
     missingness: options.Missingness = True,
     threads: options.Threads = None,
     checkpoint: options.Checkpoint = None,
@@ -77,11 +84,11 @@ def fit(
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features,
+        row_features, column_features, na, label, ignore,
     )  # fmt: skip
     settings = Settings(
         method, max_rank, sweeps, chains, threads, seed, checkpoint, units, noise, robust, keep_empty,
-        missingness,
+        missingness, tuple(kind or ()), likelihood, tuple(bounds or ()), rounds,
     )  # fmt: skip
     models.check(settings, origin)
     file = Path(f"{_stem(origin)}{ENDING}") if model is None else model
@@ -172,6 +179,11 @@ def _check_for_cluster(settings: Settings, origin: Source) -> None:
         raise NotSupportedError(
             "a cluster cannot use the weights of entries",
             advice="Leave out --dask, or --weight and --standard-error.",
+        )
+    if origin.label or origin.ignore or origin.missing_values:
+        raise NotSupportedError(
+            "a cluster reads long tables as they are",
+            advice="Leave out --dask, or --label, --ignore and --na.",
         )
     if settings.method != "GASR":
         raise InputError(f"--dask is an option of GASR; got it with --method {settings.method}.")

@@ -17,16 +17,20 @@ from fillrank.table.observations import Observations
 if TYPE_CHECKING:
     from fillrank.estimators.score_groups import GroupScores, GroupSums
 
-_N_SHOWN = 5  # columns on the terminal
+_N_SHOWN, _N_SHOWN_MIXED = 5, 12  # columns on the terminal
 _MAX_LABEL = 40  # characters of a label in a table
 
 
 class SplitScores(NamedTuple):
-    """The scores of a split by name, and sums by column and by level."""
+    """The scores of a split by name, and sums by column and by level.
+
+    ``is_mixed`` is whether columns have values of different kinds, whose errors have no common unit.
+    """
 
     scores: dict[str, float]
     by_column: GroupSums
     by_level: GroupSums
+    is_mixed: bool = False
 
 
 class GroupResults(NamedTuple):
@@ -37,12 +41,57 @@ class GroupResults(NamedTuple):
     levels: GroupScores
     problems: dict[int, str]
     level: float
+    is_mixed: bool = False
 
     def rmse_in_sd(self) -> float:
-        """The error over all columns, each in its own standard deviations."""
-        known = np.isfinite(self.columns.rmse_in_sd)
-        squares = self.columns.rmse_in_sd[known] ** 2
-        return float(np.sqrt(np.average(squares, weights=self.columns.entries[known])))
+        """The error over all columns, each in its own standard deviations; NaN if none has an error.
+
+        In a table of mixed kinds, that of the columns without levels.
+        """
+        has_levels = np.isfinite(self.columns.accuracy)
+        errors = np.where(has_levels & self.is_mixed, np.nan, self.columns.rmse_in_sd)
+        return self._mean_square(errors)
+
+    def relative_error(self) -> float:
+        """The error over all columns, relative to that of their mean or most frequent level."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            of_levels = (1.0 - self.columns.accuracy) / (1.0 - self.columns.usual_accuracy)
+        errors = self.columns.rmse_in_sd
+        return self._mean_square(np.where(np.isnan(errors), of_levels, errors))
+
+    def _mean_square(self, errors: np.ndarray) -> float:
+        known = np.isfinite(errors)
+        if not known.any():
+            return math.nan
+        squares = np.average(errors[known] ** 2, weights=self.columns.entries[known])
+        return math.sqrt(squares)
+
+    def accuracy(self) -> tuple[float, float]:
+        """The share of levels that are predicted correctly, and by the most frequent one; or NaN."""
+        known = np.isfinite(self.columns.accuracy)
+        if not known.any():
+            return math.nan, math.nan
+        shares = self.columns.accuracy[known], self.columns.usual_accuracy[known]
+        right, usual = (
+            float(np.average(each, weights=self.columns.entries[known])) for each in shares
+        )
+        return right, usual
+
+    def describe_error(self) -> str:
+        """The errors of a table of mixed kinds: those of numbers, and the accuracy of levels."""
+        parts, error = [], self.rmse_in_sd()
+        right, usual = self.accuracy()
+        if not math.isnan(error):
+            parts.append(
+                f"RMSE of numbers {error:.3g} standard deviations of the column (1 is that of the "
+                "column mean)"
+            )
+        if not math.isnan(right):
+            parts.append(
+                f"{100 * right:.0f}% of levels predicted correctly ({100 * usual:.0f}% by the most "
+                "frequent level)"
+            )
+        return f"{'; '.join(parts)}; on {int(self.columns.entries.sum()):,} held-out entries"
 
     def warnings(self) -> list[str]:
         """A sentence about each column that is predicted badly."""
@@ -72,7 +121,11 @@ class GroupResults(NamedTuple):
         return _lines(_as_lists(level_fields(self.levels)))
 
     def summary(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """Everything, for JSON; fifths of predictions in different units have no meaning."""
+        if self.is_mixed:
+            error, (accuracy, _) = self.rmse_in_sd(), self.accuracy()
+            scores = {"rmse_in_sd": error, "accuracy": accuracy}
+            return {**scores, "warnings": self.warnings(), "by_column": self.by_column()}
         return {
             "warnings": self.warnings(),
             "by_column": self.by_column(),
@@ -84,10 +137,14 @@ def score_model(model: Any, test: Observations, level: float) -> SplitScores:
     """Score the predictions of held-out entries: all together, by column and by level."""
     from fillrank.estimators.score import overall_scores, predict_test
     from fillrank.estimators.score_groups import sums_by_column, sums_by_level
+    from fillrank.report.columns import is_mixed
 
     found = predict_test(test, model, level)
     return SplitScores(
-        overall_scores(found, model), sums_by_column(found, model), sums_by_level(found, model)
+        overall_scores(found, model),
+        sums_by_column(found, model),
+        sums_by_level(found, model),
+        is_mixed(model),
     )
 
 
@@ -97,7 +154,8 @@ def pool_splits(splits: Sequence[SplitScores], labels: np.ndarray, level: float)
 
     columns = compute_scores(add_sums(split.by_column for split in splits), worst_first=True)
     levels = compute_scores(add_sums(split.by_level for split in splits))
-    return GroupResults(labels, columns, levels, find_problems(columns, level), level)
+    is_mixed = any(split.is_mixed for split in splits)
+    return GroupResults(labels, columns, levels, find_problems(columns, level), level, is_mixed)
 
 
 def _label(label: Any) -> Any:
@@ -120,18 +178,23 @@ def show_worst_columns(results: GroupResults, title: str) -> None:
     table.add_column(title, vertical="bottom", overflow="fold")
     has_intervals = not np.isnan(results.columns.coverage).any()
     headers = ["Held out", "Missing", "RMSE", "RMSE\nin SD", "Mean\nerror"]
+    if results.is_mixed:
+        headers += ["Correct", "By most\nfrequent"]
     if has_intervals:
         headers.append(f"In {100 * results.level:g}%\nintervals")
     for header in headers:
         table.add_column(header, justify="right", vertical="bottom", no_wrap=True)
-    for line in results.by_column()[:_N_SHOWN]:
+    n_shown = _N_SHOWN_MIXED if results.is_mixed else _N_SHOWN
+    for line in results.by_column()[:n_shown]:
         cells = [
             f"{line['entries']:,}",
             f"{100 * line['missing']:.0f}%",
-            f"{line['rmse']:.4g}",
+            _format_number(line["rmse"]),
             _format_ratio(line["rmse_in_sd"]),
             _format_mean_error(line["mean_error"], line["rmse"]),
         ]
+        if results.is_mixed:
+            cells += [_format_share(line["accuracy"]), _format_share(line["usual_accuracy"])]
         if has_intervals:
             cells.append(f"{100 * line['coverage']:.1f}%")
         table.add_row(escape_line(_shorten(as_text(line["column"]))), *cells)
@@ -147,8 +210,16 @@ def _shorten(label: str) -> str:
     return label if len(label) <= _MAX_LABEL else f"{label[: _MAX_LABEL - 3]}..."
 
 
+def _format_number(x: float) -> str:
+    return "-" if math.isnan(x) else f"{x:.4g}"
+
+
 def _format_ratio(x: float) -> str:
     return "-" if math.isnan(x) else f"{x:.2f}"
+
+
+def _format_share(x: float) -> str:
+    return "-" if math.isnan(x) else f"{100 * x:.0f}%"
 
 
 def _format_mean_error(x: float, rmse: float) -> str:
@@ -159,5 +230,7 @@ def _format_mean_error(x: float, rmse: float) -> str:
     >>> _format_mean_error(0.01234, 0.321), _format_mean_error(-0.0001, 0.321)
     ('0.012', '0')
     """
+    if math.isnan(x):
+        return "-"
     decimals = 2 - math.floor(math.log10(rmse)) if rmse > 0 else 0
     return f"{round(x, decimals) + 0.0:.4g}"

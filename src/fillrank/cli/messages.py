@@ -28,10 +28,17 @@ _OPTIONS = {
     "duplicates": ("--duplicates", "NAME"),
     "encoding": ("--encoding", "NAME"),
     "format": ("--format", "NAME"),
+    "ignore": ("--ignore", "NAME"),
+    "label": ("--label", "NAME"),
     "layout": ("--layout", "NAME"),
     "level": ("--level", "SHARE"),
     "max_rank": ("--max-rank", "N"),
     "keep_empty": ("--keep-empty", ""),
+    "kinds": ("--kind", ""),
+    "likelihood": ("--likelihood", ""),
+    "bounds": ("--bounds", ""),
+    "round": ("--no-round", ""),
+    "missing_values": ("--na", "VALUES"),
     "n_chains": ("--chains", "N"),
     "n_sweeps": ("--sweeps", "N"),
     "n_threads": ("--threads", "N"),
@@ -112,7 +119,10 @@ def option(setting: Setting) -> str | None:
     name, placeholder = _OPTIONS[setting.name]
     if setting.value is None:
         return name
-    return f"{name} {placeholder if setting.value is ... else setting.value}"
+    if setting.value is ...:
+        return f"{name} {placeholder}"
+    value = setting.value
+    return f"{name} {','.join(map(str, value)) if isinstance(value, list) else value}"
 
 
 def escape(text: str) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 import fillrank as fr
 from fillrank.cli.features import NO_FEATURES, Features
 from fillrank.cli.messages import escape, format_duration, report
-from fillrank.cli.options import MethodName, NoiseName, UnitsName
+from fillrank.cli.options import LikelihoodName, MethodName, NoiseName, UnitsName
 from fillrank.cli.source import Source, is_table
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.runtime.memory import available_memory, format_bytes
@@ -30,6 +30,7 @@ from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
 
 SAMPLERS = ("GASR", "BPMF")
+_SHOWN = 5  # columns in a message
 _USUAL_RANK = 30
 _USUAL_SWEEPS = 500  # what "auto" takes on ratings
 _START_SECONDS = 1.5  # imports, with cached kernels
@@ -64,6 +65,10 @@ class Settings(NamedTuple):
     robust: bool = False
     keep_empty: bool = False
     missingness: bool = True
+    kinds: tuple[str, ...] = ()
+    likelihood: LikelihoodName = "auto"
+    bounds: tuple[str, ...] = ()
+    rounds: bool = True
 
 
 # Options of the samplers, with the fields of `Settings` and of `Source`.
@@ -76,6 +81,10 @@ _SAMPLER_OPTIONS = {
     "robust": "--robust",
     "keep_empty": "--keep-empty",
     "missingness": "--no-missingness",
+    "kinds": "--kind",
+    "likelihood": "--likelihood",
+    "bounds": "--bounds",
+    "rounds": "--no-round",
 }
 _SOURCE_OPTIONS = {
     "weight": "--weight",
@@ -125,6 +134,8 @@ def make(settings: Settings, progress: bool) -> Any:
             "robust": settings.robust,
             "keep_empty": settings.keep_empty,
             "missingness": settings.missingness,
+            "likelihood": settings.likelihood,
+            "round": settings.rounds,
         }
     return getattr(fr, settings.method)(**arguments)
 
@@ -165,9 +176,41 @@ def fit(
 ) -> Any:
     """Fit the method, as `interruptible` explains; only samplers take features."""
     model = make(settings, progress)
+    if settings.kinds:
+        model.set_params(kinds=_by_column(settings.kinds, "--kind", "COLUMN=KIND", data))
+    if settings.bounds:
+        given = _by_column(settings.bounds, "--bounds", "COLUMN=LOW:HIGH", data)
+        model.set_params(bounds={label: _bounds(text) for label, text in given.items()})
     with interruptible(model, warn):
         model.fit(data, **features.arguments())
     return model
+
+
+def _by_column(given: Sequence[str], option: str, form: str, data: Observations) -> dict[Any, str]:
+    """What was given for columns, by their labels."""
+    labels = {as_text(label): label for label in data.column_labels}
+    found = {}
+    for text in given:
+        name, separator, value = text.rpartition("=")
+        if not separator or name not in labels:
+            shown = ", ".join([*labels][:_SHOWN])
+            raise InputError(
+                f"{option} must be {form}, where COLUMN is a column of the table such as {shown}; got "
+                f"{text!r}."
+            )
+        found[labels[name]] = value
+    return found
+
+
+def _bounds(text: str) -> tuple[float, float]:
+    """The bounds LOW:HIGH, of which either can be empty."""
+    low, separator, high = text.partition(":")
+    try:
+        if separator:
+            return float(low or "-inf"), float(high or "inf")
+    except ValueError:
+        pass
+    raise InputError(f"--bounds must be COLUMN=LOW:HIGH, with numbers; got {text!r}.")
 
 
 class Cost(NamedTuple):

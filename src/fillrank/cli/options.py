@@ -110,6 +110,26 @@ Encoding = Annotated[
     ),
 ]
 
+MissingValues = Annotated[
+    str | None,
+    _reading(
+        "--na",
+        metavar="A,B,...",
+        help="Values that stand for missing ones, such as --na 99,-999,unknown.",
+    ),
+]
+Label = Annotated[
+    str | None,
+    _reading(metavar="NAME", help="Of a wide table: the column with the row labels."),
+]
+Ignore = Annotated[
+    str | None,
+    _reading(
+        metavar="NAME,...",
+        help="... columns that are not fitted; the completed table has them as they are.",
+    ),
+]
+
 # Features of rows and columns.
 RowFeatures = Annotated[
     Path | None,
@@ -189,6 +209,39 @@ KeepEmpty = Annotated[
     _fitting(
         "--keep-empty",
         help="Fill columns without any value, too, if columns have their own units (GASR, BPMF).",
+    ),
+]
+Kinds = Annotated[
+    list[str] | None,
+    _fitting(
+        "--kind", metavar="COLUMN=KIND",
+        help="The kind of the values of a column: number, positive, ordered, yes_no, count or category "
+        "(GASR, BPMF). Repeat it for several columns; the others are chosen by their values.",
+    ),
+]  # fmt: skip
+LikelihoodName = Literal["auto", "gaussian", "ordered"]
+Likelihood = Annotated[
+    LikelihoodName,
+    _fitting(
+        "--likelihood",
+        help="The kind of all values: gaussian for numbers, ordered for ratings whose levels have "
+        "learned distances (GASR, BPMF). auto: by column.",
+    ),
+]
+Bounds = Annotated[
+    list[str] | None,
+    _fitting(
+        "--bounds", metavar="COLUMN=LOW:HIGH",
+        help="Predictions of a column are at least LOW and at most HIGH (GASR, BPMF). Either can be "
+        "left out. Repeat it for several columns.",
+    ),
+]  # fmt: skip
+Round = Annotated[
+    bool,
+    _fitting(
+        " /--no-round",
+        help="Do not round predictions of columns that have whole numbers only (GASR, BPMF).",
+        show_default=False,
     ),
 ]
 Missingness = Annotated[

@@ -36,6 +36,9 @@ def report(
     format: options.Format = None,
     skip: options.Skip = 0,
     encoding: options.Encoding = None,
+    na: options.MissingValues = None,
+    label: options.Label = None,
+    ignore: options.Ignore = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
@@ -46,6 +49,10 @@ def report(
     noise: options.Noise = "auto",
     robust: options.Robust = False,
     keep_empty: options.KeepEmpty = False,
+    kind: options.Kinds = None,
+    likelihood: options.Likelihood = "auto",
+    bounds: options.Bounds = None,
+    rounds: options.Round = True,
     missingness: options.Missingness = True,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
@@ -63,7 +70,7 @@ def report(
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features,
+        row_features, column_features, na, label, ignore,
     )  # fmt: skip
     output.check_file(file, force, origin.inputs)
     if not source.is_table(table) and format is None:
@@ -75,6 +82,7 @@ def report(
         settings = Settings(
             method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise,
             robust=robust, keep_empty=keep_empty, missingness=missingness,
+            kinds=tuple(kind or ()), likelihood=likelihood, bounds=tuple(bounds or ()), rounds=rounds,
         )  # fmt: skip
         _report_table(Job(origin, file, settings, hold_out=hold_out, quiet=quiet))
     show_files([file])

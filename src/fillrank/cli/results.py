@@ -30,9 +30,11 @@ from fillrank.io.csv_writer import (
 )
 from fillrank.runtime.progress import make_progress
 from fillrank.storage.atomic_write import write_atomically
+from fillrank.table.column_types import NUMBER, are_numbers
 from fillrank.table.frames import unused_name
-from fillrank.table.labels import as_text
+from fillrank.table.labels import as_text, is_missing
 from fillrank.table.observations import Observations
+from fillrank.table.restore import day_to_date
 
 if TYPE_CHECKING:
     from fillrank.completion import Completion
@@ -179,7 +181,7 @@ def _write_json(cells: _Cells, stream: Any) -> None:
     """Write a list of objects, one per line."""
     before = "["
     for cell in cells.cells:
-        values = [*map(json_label, cell.labels), *cell.numbers]
+        values = [*map(json_label, cell.labels), *map(_replace_nonfinite, cell.numbers)]
         text = json.dumps(
             dict(zip(cells.fields, values, strict=True)), ensure_ascii=sys.stdout.isatty()
         )
@@ -262,33 +264,112 @@ def write_missing(
 
 
 def write_wide(path: Path, model: Estimator | Completion) -> None:
-    """Write the completed table: observed cells as they are, missing ones predicted."""
+    """Write the completed table: observed cells as they are, missing ones predicted.
+
+    The columns are in the order of the table; those that were not fitted are as they were.
+    """
     data = model.observations_
-    digits = significant_digits(data.values)
     columns = [as_text(label) for label in data.column_labels]
     corner = "row" if data.origin.row_field is None else str(data.origin.row_field)
-    header = [unused_name(corner, columns), *columns]
+    others = _other_columns(data, unused_name(corner, columns))
     with open_text(path) as file:
-        write_csv(file, header, _completed_rows(data, model, digits))
+        header = _insert(columns, [(position, name) for position, name, _ in others])
+        write_csv(file, header, _completed_rows(data, model, others))
+
+
+class _OtherColumn(NamedTuple):
+    """A column beside those that were fitted: its position in the table, its name and its cells."""
+
+    position: int
+    name: str
+    cells: Sequence[str]
+
+
+def _other_columns(data: Observations, corner: str) -> list[_OtherColumn]:
+    """The row labels, and the columns that were not fitted, in the order of the table."""
+    origin = data.origin
+    labels = _OtherColumn(
+        origin.label_position, corner, [as_text(each) for each in data.row_labels]
+    )
+    # Without a column of labels in the table, they come before all of its columns.
+    shift = int(origin.row_field is None or origin.rows_in_index)
+    others = [
+        _OtherColumn(column.position + shift, as_text(column.label), _cell_texts(column.values))
+        for column in origin.passive
+    ]
+    return sorted([labels, *others])
+
+
+def _cell_texts(values: Any) -> list[str]:
+    """The cells of a column of a data frame, or of a file, as text."""
+    cells = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    return ["" if is_missing(value) else as_text(value) for value in cells]
+
+
+def _insert(cells: list[str], others: Iterable[tuple[int, str]]) -> list[str]:
+    """A line with the cells of other columns, at ascending positions."""
+    line = list(cells)
+    for position, cell in others:
+        line.insert(position, cell)
+    return line
 
 
 def _completed_rows(
-    data: Observations, model: Estimator | Completion, digits: int
+    data: Observations, model: Estimator | Completion, others: Sequence[_OtherColumn]
 ) -> Iterator[list[str]]:
     n_rows, n_columns = data.shape
     block = max(1, _BLOCK_CELLS // n_columns)
+    formats = _Formats(data)
+    within = np.full(data.n_entries, np.nan)
+    at, values = model.completion_.predict_intervals_of_fit()
+    within[at] = values
     for start in range(0, n_rows, block):
         labels = data.row_labels[start : start + block]
         means = model.predict_block(labels, data.column_labels)
-        cells = [format_numbers(row, digits) for row in means.tolist()]
+        means = model.completion_.round_whole(means, np.arange(n_columns))
         stop = start + len(labels)
         observed = slice(*data.pointers[[start, stop]])
-        for i, j, value in zip(
-            data.row_index_of(start, stop) - start,
-            data.column_index[observed],
+        rows, columns = data.row_index_of(start, stop) - start, data.column_index[observed]
+        in_interval = ~np.isnan(within[observed])
+        means[rows[in_interval], columns[in_interval]] = within[observed][in_interval]
+        cells = formats.predicted(means)
+        for i, j, value, cell in zip(
+            rows,
+            columns,
             data.stored_values[observed].tolist(),
+            np.full(len(rows), -1) if data.cells is None else data.cells[observed],
             strict=True,
         ):
-            cells[i][j] = format_number(value)
-        for label, row in zip(labels, cells, strict=True):
-            yield [as_text(label), *row]
+            if cell < 0:
+                cells[i][j] = formats.observed(j, value)
+        for i, row in enumerate(cells):
+            yield _insert(row, [(column.position, column.cells[start + i]) for column in others])
+
+
+class _Formats:
+    """How the cells of each column are written: numbers, the user's levels, or dates."""
+
+    def __init__(self, data: Observations):
+        self._types = data.column_types or (NUMBER,) * data.shape[1]
+        is_number = np.array([are_numbers([kind]) for kind in self._types])
+        values = data.values[is_number[data.column_index]]
+        self._digits = significant_digits(values if values.size else data.values)
+        self._other = np.flatnonzero(~is_number).tolist()
+        self._levels = [[as_text(level) for level in kind.levels] for kind in self._types]
+
+    def predicted(self, means: np.ndarray) -> list[list[str]]:
+        """The cells of a block of predictions."""
+        cells = [format_numbers(row, self._digits) for row in means.tolist()]
+        for j in self._other:
+            for row, value in zip(cells, means[:, j].tolist(), strict=True):
+                row[j] = self.observed(j, value)
+        return cells
+
+    def observed(self, column: int, value: float) -> str:
+        """An observed cell."""
+        kind, levels = self._types[column], self._levels[column]
+        if are_numbers([kind]) or math.isnan(value):
+            return format_number(value)
+        if kind.values == "datetime":
+            return as_text(day_to_date(value))
+        return levels[min(max(round(value), 0), len(levels) - 1)]

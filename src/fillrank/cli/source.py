@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +18,9 @@ from fillrank.errors import FileLocation, FillrankError, InputError, ReadError
 from fillrank.io.files import read_bytes
 from fillrank.io.read import ENDINGS, TEXT_ENDINGS
 from fillrank.runtime.memory import format_bytes
+from fillrank.table.column_types import are_numbers
 from fillrank.table.labels import format_label
-from fillrank.table.layout import Layout
+from fillrank.table.layout import LONG_HINT, Layout
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
 
@@ -46,6 +48,9 @@ class Source(NamedTuple):
     standard_error: str | None = None
     row_features: Path | None = None
     column_features: Path | None = None
+    missing_values: str | None = None
+    label: str | None = None
+    ignore: str | None = None
 
     @property
     def inputs(self) -> list[Path]:
@@ -125,14 +130,15 @@ def read(source: Source, quiet: bool = False, to_fill: bool = True) -> Observati
     except FillrankError as error:
         raise error.with_advice(*_advice(error, source)) from error
     hint = _long_hint(data)
-    if to_fill and data.n_entries == math.prod(data.shape):
+    if to_fill and data.n_entries == math.prod(data.shape) and data.cells is None:
         raise InputError(
             "no value is missing: there is nothing to fill in",
             place=source.name,
             advice=[
                 "A missing value is an empty cell or NA.",
-                "If a number such as 0 or -1 stands for it, clear those cells first.",
+                "If a number such as -1 stands for it, add --na -1.",
                 *([f"But {hint}"] if hint else []),
+                *([LONG_HINT] if _has_text(data) else []),
             ],
         )
     if not quiet:
@@ -151,6 +157,9 @@ def _read(source: Source) -> Observations:
         "duplicates": source.duplicates,
         "weight": source.weight,
         "standard_error": source.standard_error,
+        "missing_values": _split(source.missing_values),
+        "label": source.label,
+        "ignore": _split(source.ignore),
     }
     if source.is_plain:
         return fr.read(source.table, **options)
@@ -159,6 +168,10 @@ def _read(source: Source) -> Observations:
     else:
         file = sys.stdin.buffer if source.table == STANDARD else source.table
     return fr.read(file, **options, format=source.ending[1:], name=source.name)
+
+
+def _split(text: str | None) -> list[str]:
+    return [] if text is None else [part.strip() for part in text.split(",")]
 
 
 def _convert_text(source: Source) -> io.BytesIO:
@@ -237,22 +250,38 @@ def describe_table(data: Observations) -> str:
     """Describe what was read, and how it was interpreted."""
     n_rows, n_columns = data.shape
     low, high = value_limits(data)
+    values = f", values {low:g} to {high:g}" if are_numbers(data.column_types) else ""
     text = (
         f"{n_rows:,} rows x {n_columns:,} columns, {data.n_entries:,} entries "
-        f"({100 * data.density:.3g}% of the cells), values {low:g} to {high:g}; "
-        f"{_describe_layout(data)}."
+        f"({100 * data.density:.3g}% of the cells){values}; {_describe_layout(data)}."
     )
     if (scale := data.value_range()) is not None:
         text += f" The values are taken as ratings from {scale[0]:g} to {scale[1]:g}."
     if data.weights is not None:
         text += f" The weights are from {data.weights.min():.3g} to {data.weights.max():.3g}."
-    return text
+    return " ".join([text, *map(_with_option, data.notes)])
+
+
+def _with_option(note: str) -> str:
+    """A note with the option of the command line in place of the argument of the library.
+
+    Examples
+    --------
+    >>> _with_option("If it means a missing value, set missing_values=[-999].")
+    'If it means a missing value, add --na -999.'
+    """
+    return re.sub(r"set missing_values=\[([^]]*)\]", r"add --na \1", note)
 
 
 def value_limits(data: Observations) -> tuple[float, float]:
     """The smallest and the largest value."""
     # Adding 0 turns -0 into 0.
     return float(data.values.min()) + 0.0, float(data.values.max()) + 0.0
+
+
+def _has_text(data: Observations) -> bool:
+    """Whether a wide table has columns of text, which may be the labels of a long one."""
+    return bool(data.origin.passive) or not are_numbers(data.column_types)
 
 
 def _describe_layout(data: Observations) -> str:

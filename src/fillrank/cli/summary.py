@@ -15,6 +15,7 @@ from fillrank.cli.messages import Results, describe_error
 from fillrank.cli.results import as_json, is_written_wide
 from fillrank.cli.source import Source, value_limits
 from fillrank.estimators.convergence import convergence_of
+from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
@@ -76,11 +77,14 @@ def describe_model(model: Any, held_out: HeldOut | None) -> Results:
 
 
 def _describe_factors(model: Any) -> Results:
+    from fillrank.report.columns import is_mixed
+
     rank = str(model.rank_)
     if model.completion_.record.rank_probabilities is not None:
         rank += f" (in {100 * model.rank_probabilities_[model.rank_]:.0f}% of the draws)"
     lines = [("Rank", rank)]
-    if model.completion_.record.noise_variance is not None:
+    # The noise of numbers and that of levels have no common unit.
+    if model.completion_.record.noise_variance is not None and not is_mixed(model):
         noise = math.sqrt(model.noise_variance_)
         unit = (
             "in standard deviations of a column"
@@ -97,7 +101,9 @@ def _describe_held_out(held_out: HeldOut, own_units: bool) -> Results:
         f"RMSE {held_out.rmse:.4g}, MAE {held_out.mae:.4g} on {held_out.entries:,} held-out "
         f"entries, whose standard deviation is {held_out.spread:.4g}"
     )
-    if own_units:
+    if held_out.groups.is_mixed:
+        error = held_out.groups.describe_error()
+    elif own_units:
         error = (
             f"RMSE {held_out.groups.rmse_in_sd():.3g} standard deviations of the column, on "
             f"{held_out.entries:,} held-out entries; 1 is that of the column mean"
@@ -196,6 +202,13 @@ def _settings(job: Job) -> dict[str, Any]:
     }
 
 
+def _kinds(model: GASR) -> dict[str, str]:
+    """The kind of each column, if they are not all numbers."""
+    kinds = model.posterior_.column_kinds
+    labels = map(as_text, model.observations_.column_labels)
+    return dict(zip(labels, kinds, strict=True)) if set(kinds) != {"number"} else {}
+
+
 def _versions() -> dict[str, str]:
     own = {"fillrank": __version__, "python": platform.python_version()}
     return own | {package: version(package) for package in _PACKAGES}
@@ -212,6 +225,7 @@ def _results(model: GASR) -> dict[str, Any]:
         "units": completion.record.units,
         "noise": completion.record.noise,
         "notes": completion.record.notes,
+        "kinds": _kinds(model),
         "missingness": has_block(model, "missingness"),
         "features": features_summary(model),
         "noise_standard_deviation": math.sqrt(completion.noise_variance_),

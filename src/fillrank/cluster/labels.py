@@ -8,6 +8,7 @@ import numpy as np
 
 from fillrank.cluster.long_tables import LongTable
 from fillrank.cluster.monitor import Monitor
+from fillrank.errors import NotSupportedError
 from fillrank.table.entries import compact_floats
 from fillrank.table.frames import as_frame, long_columns
 from fillrank.table.labels import factorize
@@ -82,7 +83,9 @@ def encode_table(table: LongTable, monitor: Monitor) -> EncodedTable:
 
 def encode_partition(lines: Any, fields: LongFields) -> EncodedPartition:
     """Encode the labels of a partition. Missing values are dropped, their labels are not."""
-    rows, columns, values, _ = long_columns(as_frame(lines), fields)
+    rows, columns, (values, upper), _ = long_columns(as_frame(lines), fields)
+    if upper is not None:
+        raise NotSupportedError("a cluster cannot use limits such as <0.5; fit on one machine.")
     row_codes, row_labels = factorize(rows, "row")
     column_codes, column_labels = factorize(columns, "column")
     if np.isinf(values).any():  # raises the error of one machine

@@ -305,7 +305,7 @@ def hash_partition(partition: Partition) -> int:
     The sum over all partitions does not depend on how a table is partitioned.
     """
     total = 0
-    pointers, indices, values, _ = partition.entries
+    pointers, indices, values, *_ = partition.entries
     for rows in iter_blocks(pointers.size - 1, size=_BLOCK_ROWS):
         block = slice(*pointers[[rows.start, rows.stop]])
         row = np.arange(rows.start, rows.stop, dtype=np.uint64) + np.uint64(partition.first_row)

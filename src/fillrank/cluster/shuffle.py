@@ -151,7 +151,7 @@ def _standardise(
     partition: EncodedPartition, rows: np.ndarray, columns: np.ndarray, units: StandardUnits
 ) -> Any:
     """The entries of a partition, by positions in the table and in standard units."""
-    i, j, values, _ = partition.triplets
+    i, j, values, *_ = partition.triplets
     standard = (values.astype(np.float64) - units.location) / units.scale
     return _make_frame(rows[i], columns[j], standard.astype(units.dtype))
 
@@ -201,7 +201,7 @@ def _check_duplicates(monitor: Monitor, table: EncodedTable, partitions: list[Fu
 
 def find_duplicates(partition: Partition) -> tuple[int, Cells]:
     """The number of cells of a partition with several values, and the first of them."""
-    pointers, columns, _, _ = partition.entries
+    pointers, columns, *_ = partition.entries
     rows = np.repeat(np.arange(pointers.size - 1), np.diff(pointers))
     repeated = np.flatnonzero((columns[1:] == columns[:-1]) & (rows[1:] == rows[:-1]))
     cells = np.unique(np.stack([rows[repeated] + partition.first_row, columns[repeated]]), axis=1)
@@ -212,7 +212,7 @@ def get_values(
     partition: EncodedPartition, rows: np.ndarray, columns: np.ndarray, cells: Cells
 ) -> list[list[float]]:
     """The first few values of each of some cells in a partition, in order."""
-    i, j, values, _ = partition.triplets
+    i, j, values, *_ = partition.triplets
     i, j = rows[i], columns[j]
     return [values[(i == row) & (j == column)][: SHOWN + 1].tolist() for row, column in cells]
 

@@ -46,9 +46,15 @@ def at_known_positions(known: Observations, table: Observations) -> Observations
         align(known, table, "rows")[table.row_index],
         align(known, table, "columns")[table.column_index],
         table.values,
+        cells=table.cells,
     )
     return Observations.from_positions(
-        triplets, known.row_labels, known.column_labels, known.origin
+        triplets,
+        known.row_labels,
+        known.column_labels,
+        known.origin,
+        column_types=known.column_types,
+        intervals=table.intervals,
     )
 
 
@@ -57,15 +63,17 @@ def with_known_side(
 ) -> Observations:
     """New rows (or columns) as a table with all known columns (or rows), which are at ``positions``."""
     if axis == "rows":
-        labels = new.row_labels, known.column_labels
-        cells = new.row_index, positions[new.column_index]
+        labels, types = (new.row_labels, known.column_labels), known.column_types
+        places = new.row_index, positions[new.column_index]
     else:
-        labels = known.row_labels, new.column_labels
-        cells = positions[new.row_index], new.column_index
+        labels, types = (known.row_labels, new.column_labels), new.column_types
+        places = positions[new.row_index], new.column_index
     if new.n_entries == 0:
-        return Observations.without_entries(*labels, new.origin)
-    triplets = Triplets(*cells, new.values, new.weights)
-    return Observations.from_positions(triplets, *labels, new.origin)
+        return Observations.without_entries(*labels, new.origin, types)
+    triplets = Triplets(*places, new.values, new.weights, new.cells)
+    return Observations.from_positions(
+        triplets, *labels, new.origin, column_types=types, intervals=new.intervals
+    )
 
 
 def merged(
@@ -81,13 +89,38 @@ def merged(
             np.ones(len(each)) if each.weights is None else each.weights for each in (old, more)
         )
         weights = np.concatenate([*parts])
+    cells, intervals = _merged_intervals(old, more)
     triplets = Triplets(
         np.concatenate([old.row_index, rows[more.row_index]]),
         np.concatenate([old.column_index, columns[more.column_index]]),
         np.concatenate([old.values, more.values]),
         weights,
+        cells,
     )
     together = Observations.from_positions(
-        triplets, old.row_labels, old.column_labels, old.origin, duplicates="last"
+        triplets,
+        old.row_labels,
+        old.column_labels,
+        old.origin,
+        duplicates="last",
+        column_types=old.column_types,
+        intervals=intervals,
     )
-    return replace(together, scale_before_averaging=old.scale_before_averaging)
+    return replace(together, scale_before_averaging=old.scale_before_averaging, notes=old.notes)
+
+
+def _merged_intervals(
+    old: Observations, more: Observations
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The cells of the entries of two tables, one after the other, and all of their intervals."""
+    if old.cells is None and more.cells is None:
+        return None, None
+    cells, intervals, n_intervals = [], [], 0
+    for each in (old, more):
+        if each.cells is None or each.intervals is None:
+            cells.append(np.full(len(each), -1, np.int32))
+            continue
+        cells.append(np.where(each.cells < 0, each.cells, each.cells + n_intervals))
+        intervals.append(each.intervals)
+        n_intervals += len(each.intervals)
+    return np.concatenate(cells).astype(np.int32), np.concatenate(intervals)

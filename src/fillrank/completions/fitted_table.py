@@ -194,6 +194,17 @@ class FittedTable:
         is_level = self.posterior.levels is not None
         check_table_memory(n_cells, remedy, is_level, self.settings.get("progress", True))
 
+    def round_whole(self, matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Round the predictions of columns that have whole numbers only, in place.
+
+        That is for wide tables, and unless the setting ``round`` is false; arrays stay as they are.
+        """
+        data = self.observations
+        if self.settings.get("round", False) and data.origin.layout == "wide" and len(data):
+            whole = np.flatnonzero(data.whole_columns()[columns])
+            matrix[:, whole] = np.rint(matrix[:, whole])
+        return matrix
+
     def workers(self) -> Workers:
         """The threads to compute with."""
         return Workers(available_threads(self.settings.get("n_threads")))

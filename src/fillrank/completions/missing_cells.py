@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from fillrank.completions.fitted_table import FittedTable
+from fillrank.completions.user_values import as_text, decode
 from fillrank.posterior.imputation import Imputations
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.frames import fill_in, to_long
+from fillrank.table.observations import Observations
 from fillrank.validation import check_integer
 
 # Cells in a block of predictions.
@@ -37,6 +39,7 @@ def predict_missing(
                 with one_blas_thread():
                     for number in range(imputations.n):
                         fields[f"draw_{number + 1}"] = imputations.at(number, i, j)
+            fields = {name: as_text(decode(data, j, each)) for name, each in fields.items()}
             yield to_long(data, data.row_labels[i], data.column_labels[j], fields)
 
 
@@ -50,10 +53,22 @@ def sample_completions(model: FittedTable, n: int, random_state: int) -> list[An
         return [
             fill_in(
                 model.observations,
-                np.array([imputations.row(number, i) for i in range(n_rows)]),
+                model.round_whole(
+                    _imputed(model.observations, imputations, number), np.arange(n_columns)
+                ),
             )
             for number in range(n)
         ]
+
+
+def _imputed(data: Observations, imputations: Imputations, number: int) -> np.ndarray:
+    """An imputation of all cells; values that are known to be in an interval are in it."""
+    matrix = np.array([imputations.row(number, i) for i in range(data.shape[0])])
+    if data.cells is not None and data.intervals is not None:
+        at = np.flatnonzero(data.cells >= 0)
+        i, j = data.row_index[at], data.column_index[at]
+        matrix[i, j] = imputations.within(number, i, j, data.intervals[data.cells[at]])
+    return matrix
 
 
 def imputations_of(model: FittedTable, n: int, random_state: int) -> Imputations:

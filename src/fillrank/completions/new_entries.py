@@ -12,7 +12,6 @@ from fillrank.completions.fitted_table import FittedTable
 from fillrank.completions.new_rows import Table, check_weights, source_of
 from fillrank.errors import NotSupportedError, UnknownNameError
 from fillrank.features.new_rows import Axis
-from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.entries import some_rows
 from fillrank.table.observations import Observations
@@ -21,7 +20,7 @@ from fillrank.table.observations import Observations
 def update(model: Table, more_entries: Any, axis: Axis) -> Table:
     """Learn from new entries of known rows and columns; see `Completion.update`."""
     _check_update(model, axis)
-    more = Observations.of(more_entries)
+    more = Observations.of(more_entries, like=model.observations)
     check_weights(model, more)
     rows, columns = _align_update(model.observations, more)
     observations = merged(model.observations, more, rows, columns)
@@ -31,9 +30,11 @@ def update(model: Table, more_entries: Any, axis: Axis) -> Table:
     with one_blas_thread(), model.workers() as workers:
         entries = some_rows(by_side, changed)
         source = source_of(model, axis)
-        posterior = model.posterior.update(entries, changed, axis, workers, source)
+        posterior = model.posterior.update(
+            entries, changed, axis, workers, source, observations.intervals
+        )
     record = model.record
-    if record.row_noise is not None and isinstance(posterior, LowRankPosterior):
+    if record.row_noise is not None:
         row_noise, column_noise = posterior.noise_scales()
         record = replace(record, row_noise=row_noise, column_noise=column_noise)
     return replace(model, posterior=posterior, observations=observations, record=record)

@@ -50,7 +50,8 @@ def fold_in(model: Table, table: Any, axis: Axis, row_features: Any, column_feat
     by_new = new.by_row() if axis == "rows" else new.by_column()
     given = code_given(side_of(source.blocks, axis), features, labels, axis)
     with one_blas_thread():
-        posterior = _folded_in(model, source, _reindex(by_new, positions), axis, given)
+        entries = _reindex(by_new, positions)
+        posterior = _folded_in(model, source, entries, axis, given, new.intervals)
     return replace(
         model,
         posterior=posterior,
@@ -75,7 +76,8 @@ def predict_rows(model: FittedTable, observations: Observations) -> np.ndarray:
     for start in range(0, n_rows, _ROWS_AT_ONCE):
         block = slice(start, start + _ROWS_AT_ONCE)
         with one_blas_thread():
-            rows = _folded_in(model, source, rows_of(entries, block), "rows")
+            part = rows_of(entries, block)
+            rows = _folded_in(model, source, part, "rows", intervals=observations.intervals)
             matrix[block] = rows.block(np.arange(rows.shape[0]), columns)
     return matrix
 
@@ -149,7 +151,7 @@ def _new_side(
 ) -> Observations:
     """The new rows (or columns) as a table; without entries if only their features are given."""
     if table is not None:
-        return Observations.of(table)
+        return Observations.of(table, like=model.observations if axis == "rows" else None)
     if features is None:
         raise InputError(
             f"fold_in needs a table of the new {axis}, or {SIDES[axis]}_features; got neither."
@@ -178,9 +180,10 @@ def _folded_in(
     entries: Entries,
     axis: Axis,
     features: np.ndarray | None = None,
+    intervals: np.ndarray | None = None,
 ) -> Posterior:
     with model.workers() as workers:
-        return source.fold_in(entries, axis, workers, features)
+        return source.fold_in(entries, axis, workers, features, intervals)
 
 
 def _no_entries(features: np.ndarray | None) -> Entries:

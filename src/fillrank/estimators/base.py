@@ -11,12 +11,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fillrank.completion import Completion, load
 from fillrank.completions.unknown_labels import Unknown
 from fillrank.errors import InputError, NotSupportedError, ReadError
-from fillrank.posterior.low_rank import Axis, Kind
+from fillrank.posterior.low_rank import Axis, Kind, Statistic
 from fillrank.posterior.protocol import Posterior
 from fillrank.posterior.recommend import By
 from fillrank.posterior.record import Record
@@ -25,10 +26,20 @@ from fillrank.runtime.threads import Workers, available_threads
 from fillrank.table.frames import fill_in, is_data_frame
 from fillrank.table.input import as_matrix
 from fillrank.table.observations import Observations
+from fillrank.table.other_values import refuse_other_values
 from fillrank.table.weights import refuse_weights
 
-# Settings that belong to the machine and not to the model.
-_MACHINE_SETTINGS = {"checkpoint"}
+# Settings that belong to the machine or to a table, and not to the model.
+_NOT_STORED = {"checkpoint", "kinds", "bounds"}
+
+
+def _has_levels(estimator: Any) -> bool:
+    """Whether a fit has columns of levels.
+
+    Others have no probabilities: scikit-learn would take them for classifiers.
+    """
+    posterior = vars(estimator).get("posterior_")
+    return posterior is not None and bool(posterior.level_columns.any())
 
 
 class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -79,8 +90,9 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._complete(observations)
 
     def _check_weights(self, observations: Observations) -> None:
-        """Reject weights of entries, unless the method uses them."""
+        """Reject weights of entries, and values that are not numbers, unless the method uses them."""
         refuse_weights(observations, type(self).__name__)
+        refuse_other_values(observations, type(self).__name__)
 
     def _complete(self, observations: Observations) -> None:
         """Fit, and store the result with `_store`."""
@@ -101,7 +113,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         settings = {
             name: value
             for name, value in self.get_params(deep=False).items()
-            if name not in _MACHINE_SETTINGS
+            if name not in _NOT_STORED
         }
         names = vars(self).get("feature_names_in_")
         self.completion_ = Completion(
@@ -117,7 +129,8 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _observations(self, X: Any, reset: bool, weights: Any = None) -> Observations:
         """The observed entries of X; its columns are noted or compared as scikit-learn does."""
         if isinstance(X, Observations) or is_data_frame(X):
-            observations = Observations.of(X, weights)
+            like = None if reset else self.observations_
+            observations = Observations.of(X, weights, like=like)
             if is_data_frame(X) and len(X.columns) == observations.shape[1]:
                 self._check_columns(X, reset)
             elif reset:
@@ -150,6 +163,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows: Any,
         columns: Any = None,
         *,
+        statistic: Statistic = "auto",
         unknown: Unknown = "error",
         row_features: Any = None,
         column_features: Any = None,
@@ -162,10 +176,21 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return completion.predict(
             rows,
             columns,
+            statistic=statistic,
             unknown=unknown,
             row_features=row_features,
             column_features=column_features,
         )
+
+    @available_if(_has_levels)
+    def predict_proba(self, rows: Any, column: Any) -> Any:
+        """The probabilities of the levels of a column; see `Completion.predict_proba`."""
+        return self._completion.predict_proba(rows, column)
+
+    @available_if(_has_levels)
+    def predict_set(self, rows: Any, column: Any, level: float = 0.9) -> list[list[Any]]:
+        """Credible sets of the levels of a column; see `Completion.predict_set`."""
+        return self._completion.predict_set(rows, column, level)
 
     def predict_interval(
         self,
@@ -223,7 +248,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Fill in the missing cells of a table with the fitted columns; see `Completion.transform`."""
         completion = self._completion
         observations = self._observations(X, reset=False)
-        return self._output(observations, completion.predict_rows(observations))
+        return self._output(observations, completion.complete_rows(observations))
 
     def fit_transform(self, X: Any, y: None = None) -> Any:
         """Fit, and fill in the missing cells of the same table.

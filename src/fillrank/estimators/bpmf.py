@@ -68,6 +68,20 @@ class BPMF(SamplerEstimator):
         Whether the pattern of missing values is used as features of the rows and columns; see `GASR`.
     keep_empty : bool
         Whether columns without any value are filled, if columns have their own units.
+    kinds : "auto" or mapping of column label to kind
+        The kind of the values of each column: "number"; "positive", numbers above 0 on the logarithmic
+        scale; "ordered", levels whose distances are learned; "yes_no", two values; "count", whole
+        numbers from 0; "category", values without an order. With "auto", columns of wide tables are
+        chosen by their values and types (``notes_`` says what was chosen), and all values of other
+        tables are numbers. A mapping names some columns, and the others are chosen as with "auto".
+    likelihood : {"auto", "gaussian", "ordered"}
+        "auto": by column, see ``kinds``. "gaussian": all values are numbers. "ordered": all values are
+        levels of one scale, such as ratings, with thresholds that are learned.
+    bounds : mapping of column label to (low, high), optional
+        Predictions and intervals of these columns are clipped to the bounds.
+    round : bool
+        Whether missing values of columns that have whole numbers only are filled with whole numbers, in
+        wide tables.
     n_chains : int
         The number of independent chains. Their agreement shows whether the run has converged; for a
         single chain, the agreement of its halves does.
@@ -135,6 +149,10 @@ class BPMF(SamplerEstimator):
         robust: bool = False,
         missingness: bool = True,
         keep_empty: bool = False,
+        kinds: Any = "auto",
+        likelihood: Literal["auto", "gaussian", "ordered"] = "auto",
+        bounds: Any = None,
+        round: bool = True,
         n_chains: int = 2,
         n_threads: int | None = None,
         dtype: Literal["float32", "float64"] = "float32",
@@ -155,6 +173,10 @@ class BPMF(SamplerEstimator):
         self.robust = robust
         self.missingness = missingness
         self.keep_empty = keep_empty
+        self.kinds = kinds
+        self.likelihood = likelihood
+        self.bounds = bounds
+        self.round = round
         self.n_chains = n_chains
         self.n_threads = n_threads
         self.dtype = dtype
@@ -182,6 +204,7 @@ class BPMF(SamplerEstimator):
             "units": "table",
             "noise": "one",
             "missingness": False,
+            "likelihood": "gaussian",
         }
         return cls(**(settings | changes))
 
@@ -220,7 +243,7 @@ class BPMF(SamplerEstimator):
             resumption=Resumption(
                 bpmf.Info,
                 bpmf.traced(model.noise, model.features),
-                bpmf.is_valid_state,
+                partial(bpmf.is_valid_state, intervals=model.intervals),
                 model.features.some_values(),
             ),
         )
@@ -244,6 +267,7 @@ class BPMF(SamplerEstimator):
             model.noise,
             is_sampled,
             model.features,
+            model.intervals.ordered(data.columns),
         )
         return Chain(state, context)
 
@@ -259,9 +283,16 @@ class BPMF(SamplerEstimator):
             rank = min(_USUAL_MAX_RANK, largest_rank(data.shape))
         if self.start == "random":
             return bpmf.init(
-                data.shape, rank, _FIRST_NOISE, dtype, rng, model.noise, model.features
+                data.shape,
+                rank,
+                _FIRST_NOISE,
+                dtype,
+                rng,
+                model.noise,
+                model.features,
+                model.intervals,
             )
         no_effects = Options(row_effects=False, column_effects=False, centres=False)
         start = column_noise_start if model.by_column else spectral_start
         guess = start(data, rank, no_effects, workers, rng)
-        return bpmf.init_at(guess, dtype, rng, model.noise, model.features)
+        return bpmf.init_at(guess, dtype, rng, model.noise, model.features, model.intervals)

@@ -85,6 +85,20 @@ class GASR(SamplerEstimator):
     keep_empty : bool
         Whether columns without any value are filled, with values around 0, if columns have their own
         units. By default they are left empty.
+    kinds : "auto" or mapping of column label to kind
+        The kind of the values of each column: "number"; "positive", numbers above 0 on the logarithmic
+        scale; "ordered", levels whose distances are learned; "yes_no", two values; "count", whole
+        numbers from 0; "category", values without an order. With "auto", columns of wide tables are
+        chosen by their values and types (``notes_`` says what was chosen), and all values of other
+        tables are numbers. A mapping names some columns, and the others are chosen as with "auto".
+    likelihood : {"auto", "gaussian", "ordered"}
+        "auto": by column, see ``kinds``. "gaussian": all values are numbers. "ordered": all values are
+        levels of one scale, such as ratings, with thresholds that are learned.
+    bounds : mapping of column label to (low, high), optional
+        Predictions and intervals of these columns are clipped to the bounds.
+    round : bool
+        Whether missing values of columns that have whole numbers only are filled with whole numbers, in
+        wide tables.
     effects : {"auto", "both", "rows", "columns", "mean", None}
         What is modelled in addition to the factors: an effect of each row, each column, both, only the
         overall mean, or nothing. "auto" takes "both", or "columns" if columns have their own units: then
@@ -166,6 +180,10 @@ class GASR(SamplerEstimator):
         robust: bool = False,
         missingness: bool = True,
         keep_empty: bool = False,
+        kinds: Any = "auto",
+        likelihood: Literal["auto", "gaussian", "ordered"] = "auto",
+        bounds: Any = None,
+        round: bool = True,
         effects: Literal["auto", "both", "rows", "columns", "mean"] | None = "auto",
         centres: bool = True,
         start: Literal["spectral", "soft_impute", "hasi", "random"] = "spectral",
@@ -186,6 +204,10 @@ class GASR(SamplerEstimator):
         self.robust = robust
         self.missingness = missingness
         self.keep_empty = keep_empty
+        self.kinds = kinds
+        self.likelihood = likelihood
+        self.bounds = bounds
+        self.round = round
         self.effects = effects
         self.centres = centres
         self.start = start
@@ -214,6 +236,7 @@ class GASR(SamplerEstimator):
             "units": "table",
             "noise": "one",
             "missingness": False,
+            "likelihood": "gaussian",
             "effects": None,
             "centres": False,
             "start": "random",
@@ -293,7 +316,7 @@ class GASR(SamplerEstimator):
             resumption=Resumption(
                 Info,
                 gasr.traced(model.noise, model.features),
-                partial(is_valid_state, features=model.features),
+                partial(is_valid_state, features=model.features, intervals=model.intervals),
                 model.features.some_values(),
             ),
         )
@@ -312,6 +335,7 @@ class GASR(SamplerEstimator):
             _NOISE_FROM,
             rates_from=0,
             features=model.features,
+            intervals=model.intervals.ordered(data.columns),
         )
         return Chain(self._first_state(data, model, context, rng), context)
 
@@ -327,4 +351,4 @@ class GASR(SamplerEstimator):
         if model.by_column and self.start == "spectral":
             start = column_noise_start
         guess = start(data, max_rank, context.options, context.workers, rng)
-        return init(guess, dtype, rng, model.noise, model.features)
+        return init(guess, dtype, rng, model.noise, model.features, model.intervals)

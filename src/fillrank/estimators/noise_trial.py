@@ -56,7 +56,8 @@ def _hold_out(data: Data, seed: int) -> tuple[Data, _HeldOut]:
     held = _HeldOut(row_of[chosen], entries.indices[chosen], values)
     pointers = np.searchsorted(row_of[~chosen], np.arange(data.shape[0] + 1))
     weights = entries.weights[~chosen] if entries.weights.size else entries.weights
-    rows = Entries(pointers, entries.indices[~chosen], entries.values[~chosen], weights)
+    cells = entries.cells[~chosen] if entries.cells.size else entries.cells
+    rows = Entries(pointers, entries.indices[~chosen], entries.values[~chosen], weights, cells)
     return Data(rows, transpose(rows, n_columns)), held
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from fillrank.estimators.table_model import TableModel
 from fillrank.posterior.diagnostics import diagnose_run
 from fillrank.posterior.halves import halved
+from fillrank.posterior.kinds import KindPosterior
 from fillrank.posterior.low_rank import MOST_DRAWS, LowRankPosterior
 from fillrank.posterior.mean import mean_draw
 from fillrank.posterior.rank import most_probable, rank_probabilities
@@ -19,7 +20,7 @@ _UNIT_POWERS = {"residual_variance": 2, "noise_variance": 2, "b": 1}
 
 def run_result(
     outcome: Outcome, model: TableModel, shape: tuple[int, int]
-) -> tuple[LowRankPosterior, Record]:
+) -> tuple[LowRankPosterior | KindPosterior, Record]:
     """The posterior and the record of a run, in the units of the data.
 
     If columns have their own units, what describes the complete table is in standard units.
@@ -32,7 +33,11 @@ def run_result(
     draws = halved(draws, traces.probe_rows % shape[0], traces.probe_columns % shape[1])
     probabilities = _rank_probabilities(recorder, traces, shape)
     scale = units.shared_scale
-    posterior = LowRankPosterior(draws, units, mean, blocks=model.blocks)
+    posterior: LowRankPosterior | KindPosterior = LowRankPosterior(
+        _with_level_limits(draws, model), units, mean, blocks=model.blocks
+    )
+    if model.coding is not None:
+        posterior = KindPosterior(posterior.low_rank, model.coding)
     row_noise, column_noise = posterior.noise_scales()
     record = Record(
         rank=most_probable(probabilities),
@@ -55,6 +60,14 @@ def run_result(
         notes=[*model.notes, *_rank_notes(probabilities, traces, shape)],
     )
     return posterior, record
+
+
+def _with_level_limits(draws: list[Draw], model: TableModel) -> list[Draw]:
+    """The draws with the intervals of levels; those of single values do not change in a run."""
+    if model.coding is None:
+        return draws
+    n = model.coding.n_level_intervals
+    return [draw._replace(limits=draw.limits[:, :n].copy()) for draw in draws]
 
 
 def _rank_notes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
@@ -20,6 +20,7 @@ from fillrank.estimators.convergence import warn_unconverged
 from fillrank.estimators.noise_trial import decide_row_noise
 from fillrank.estimators.run_result import reason_to_continue, run_result, within_table
 from fillrank.estimators.table_model import (
+    LIKELIHOODS,
     NOISES,
     UNITS,
     Choices,
@@ -49,8 +50,9 @@ from fillrank.runtime.progress import report_once, report_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.runtime.warnings import warn_user
 from fillrank.samplers.model import CompleteData, Data, Draw, RemoteData, detect_complete
+from fillrank.table.latent import latent_data
 from fillrank.table.observations import Observations, fingerprint
-from fillrank.table.units import Units, standardise
+from fillrank.table.units import Units, pad_to_two_rows, standardise
 from fillrank.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
@@ -95,6 +97,10 @@ class SamplerEstimator(Estimator):
     robust: bool
     missingness: bool
     keep_empty: bool
+    kinds: Any
+    likelihood: Literal["auto", "gaussian", "ordered"]
+    bounds: Any
+    round: bool
     dtype: Literal["float32", "float64"]
     value_range: Any
     random_state: Any
@@ -218,7 +224,15 @@ class SamplerEstimator(Estimator):
     def _choices(self, value_range: tuple[float, float] | None) -> Choices:
         """What the units and the noise of a table depend on."""
         return Choices(
-            self.units, self.noise, self.robust, self._centred, self.keep_empty, value_range
+            self.units,
+            self.noise,
+            self.robust,
+            self._centred,
+            self.keep_empty,
+            value_range,
+            self.kinds,
+            self.likelihood,
+            self.bounds,
         )
 
     def _sampler(self, model: TableModel) -> Sampler:
@@ -252,7 +266,7 @@ class SamplerEstimator(Estimator):
             with one_blas_thread(), self._workers() as workers:
                 model = self._decide_noise(data, model, setup, workers)
                 # After the trial: features must not know which entries it holds out.
-                model = self._with_features(data, model, given, workers)
+                model = self._with_features(_cells_of(observations), model, given, workers)
                 for note in model.notes:
                     report_once(note, self.progress)
                 chains = self._first_chains(data, model, setup, workers)
@@ -263,7 +277,8 @@ class SamplerEstimator(Estimator):
 
     def _table_model(self, observations: Observations) -> TableModel:
         value_range = check_value_range(self.value_range, observations)
-        return table_model(observations, self._choices(value_range))
+        model = table_model(observations, self._choices(value_range))
+        return model._replace(notes=(*observations.notes, *model.notes))
 
     def _decide_noise(
         self, data: Data, model: TableModel, setup: RunSetup, workers: Workers
@@ -303,13 +318,15 @@ class SamplerEstimator(Estimator):
         return start_run(chains, data, self._sampler(model), setup.plan, rng)
 
     def _standard(self, observations: Observations, model: TableModel) -> Data:
+        if model.coding is not None:
+            return Data(*latent_data(model.coding, observations, np.dtype(self.dtype)))
         return Data(*standardise(observations, model.units, np.dtype(self.dtype)))
 
     def _swept(self, data: Data, model: TableModel) -> Data | CompleteData:
         """The data in the form that the sweeps take."""
         # Products of complete tables take no weights of entries.
         is_weighted = model.noise.robust or data.rows.weights.size > 0
-        if is_weighted or not self._sampler(model).uses_complete_tables:
+        if is_weighted or data.rows.cells.size or not self._sampler(model).uses_complete_tables:
             return data
         return detect_complete(data)
 
@@ -383,9 +400,10 @@ class SamplerEstimator(Estimator):
         if checkpoint is not None:
             run = checkpoint.restore(run, sampler)
             keep = checkpoint.save
-        judge = partial(reason_to_continue, shape=observations.shape)
+        shape = model.latent_shape(observations.shape)
+        judge = partial(reason_to_continue, shape=shape)
         outcome = execute(run, data, sampler, plan, self.progress, keep, judge)
-        self._store(observations, *run_result(outcome, model, observations.shape))
+        self._store(observations, *run_result(outcome, model, shape))
         unused = outcome.run._replace(chains=_with_workers(outcome.run.chains, None))
         self._run_state = RunState(unused, plan, model)
         self._fitted_with = self._settings()
@@ -457,6 +475,9 @@ class SamplerEstimator(Estimator):
         check_choice("robust", self.robust, (True, False))
         check_choice("missingness", self.missingness, (True, False))
         check_choice("keep_empty", self.keep_empty, (True, False))
+        check_choice("likelihood", self.likelihood, LIKELIHOODS)
+        check_choice("round", self.round, (True, False))
+        _check_kinds(self.kinds, self.likelihood)
         check_integer("n_chains", self.n_chains, 1)
         if self.max_rank != "auto":
             check_integer("max_rank", self.max_rank, 1)
@@ -553,7 +574,28 @@ class SamplerEstimator(Estimator):
     def recorded_draws(self) -> list[Draw]:
         """All draws that the run has stored, in standard units; ``posterior_`` has some of them."""
         check_is_fitted(self)
-        return within_table(self._run_state.run.recorder.draws, self.observations_.shape)
+        shape = self._run_state.model.latent_shape(self.observations_.shape)
+        return within_table(self._run_state.run.recorder.draws, shape)
+
+
+def _check_kinds(kinds: Any, likelihood: str) -> None:
+    """Reject kinds that are neither "auto" nor a mapping, or that the likelihood contradicts."""
+    is_auto = isinstance(kinds, str) and kinds == "auto"
+    if not is_auto and not isinstance(kinds, Mapping):
+        raise InputError(
+            place=Setting("kinds"), allowed='"auto" or a mapping of column to kind', value=kinds
+        )
+    if not is_auto and likelihood != "auto":
+        raise InputError(
+            "a likelihood is for all columns, so kinds of single columns cannot be given with it",
+            place=Setting("likelihood"),
+            value=likelihood,
+        )
+
+
+def _cells_of(observations: Observations) -> Data:
+    """The observed cells of a table, by row and by column."""
+    return Data(pad_to_two_rows(observations.by_row()), pad_to_two_rows(observations.by_column()))
 
 
 def _mask(data: Data | RemoteData, workers: Workers) -> Mask:

@@ -7,20 +7,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fillrank.completion import Completion
-from fillrank.completions.unknown_labels import Unknown
+from fillrank.completions.unknown_labels import Cells, Unknown, find_cells
 from fillrank.errors import InputError
 from fillrank.estimators.base import Estimator
-from fillrank.posterior.metrics import coverage, interval_score, mae, nmae, rmse
+from fillrank.posterior.kind_predictions import credible_sets
+from fillrank.posterior.metrics import interval_score, mae, nmae, rmse
+from fillrank.table.column_types import coded_columns
 from fillrank.table.observations import Observations
+from fillrank.validation import check_real
 
 
 class HeldOutPredictions(NamedTuple):
-    """Held-out entries, their predictions and, if the method has draws, their intervals."""
+    """Held-out entries, their predictions and, if the method has draws, their intervals.
+
+    ``predicted`` are numbers; ``is_number`` says which entries are numbers too, and not codes of levels.
+    ``covered`` says which entries are within their intervals or sets, and ``correct``, 1, 0 or NaN,
+    which levels are predicted as the most probable ones; NaN for entries that are no levels.
+    """
 
     test: Observations
     predicted: np.ndarray
     interval: tuple[np.ndarray, np.ndarray] | None
     level: float
+    is_number: np.ndarray
+    covered: np.ndarray | None
+    correct: np.ndarray
 
 
 def score(
@@ -31,7 +42,7 @@ def score(
     Parameters
     ----------
     test : Observations or table
-        Entries that were not fitted.
+        Entries that were not fitted. Those of which only an interval is known are not scored.
     model : fitted estimator or Completion
     level : float
         The level of the intervals for new observations whose coverage is measured.
@@ -48,7 +59,11 @@ def score(
         numbers; ``coverage``, the share of entries within their intervals; ``interval_score``, the mean
         width of the intervals plus a penalty for entries outside (Gneiting and Raftery 2007; lower is
         better); ``log_score``, the mean logarithm of the predictive density at the entries, in the
-        units of the data (higher is better). The last three are NaN if the method has no draws.
+        units of the data (higher is better). These three are NaN if the method has no draws. In columns
+        of levels, the log score is that of their probability, without entries whose level was not
+        among those fitted, and ``accuracy`` is the share of entries whose most probable level is right,
+        NaN without such columns. Errors are those of the mean, in all columns but those of text and
+        categories.
 
     See Also
     --------
@@ -68,48 +83,100 @@ def score(
 def predict_test(
     test: Any, model: Estimator | Completion, level: float, unknown: Unknown = "error"
 ) -> HeldOutPredictions:
-    """Predict held-out entries, with intervals if the method has draws."""
-    test = Observations.of(test)
+    """Predict held-out entries, with intervals if the method has draws.
+
+    Entries of which only an interval is known are left out: the error of their prediction is not known.
+    """
+    test = Observations.of(test, like=model.observations_)
+    if test.cells is not None:
+        test = test[np.flatnonzero(test.cells < 0)]
     if len(test) == 0:
-        raise InputError("test must have at least one held-out entry, got none.")
-    predicted = model.predict(test.rows, test.columns, unknown=unknown)
-    interval = None
+        raise InputError(
+            "test must have at least one held-out entry with an exact value, got none."
+        )
+    completion = model.completion_
+    check_real("level", level, "above 0 and below 1", lambda v: 0 < v < 1)
+    cells = find_cells(completion, test.rows, test.columns, unknown)
+    predicted = completion.predict_cells(cells, "mean")
+    interval, covered = None, None
     if model.posterior_.has_draws:
-        interval = model.predict_interval(test.rows, test.columns, level, unknown=unknown)
-    return HeldOutPredictions(test, predicted, interval, level)
+        interval = completion.predict_cell_intervals(cells, level)
+        covered = (interval[0] <= test.values) & (test.values <= interval[1])
+    is_number, correct = np.ones(len(test), dtype=bool), np.full(len(test), np.nan)
+    is_level = model.posterior_.level_columns
+    if is_level.any():
+        has_level = is_level[cells.columns]
+        most_probable = completion.predict_cells(cells, "mode")
+        correct[has_level] = (most_probable == test.values)[has_level]
+        is_coded = coded_columns(completion.observations.column_types)
+        if is_coded is not None:
+            is_number = ~is_coded[cells.columns]
+        covered = _with_sets(completion, cells, test.values, level, covered)
+    return HeldOutPredictions(test, predicted, interval, level, is_number, covered, correct)
+
+
+def _with_sets(
+    completion: Completion,
+    cells: Cells,
+    values: np.ndarray,
+    level: float,
+    covered: np.ndarray | None,
+) -> np.ndarray:
+    """Which values are within their intervals, or in the sets of levels without an order."""
+    assert covered is not None  # a method with probabilities has draws
+    low, _ = completion.predict_cell_intervals(cells, level)
+    unordered = np.flatnonzero(np.isnan(low))
+    posterior = completion.posterior
+    with completion.workers() as workers:
+        for j in np.unique(cells.columns[unordered]).tolist():
+            mine = unordered[cells.columns[unordered] == j]
+            probabilities = posterior.probabilities(cells.rows[mine], j, workers)
+            levels = posterior.level_values(j)
+            sets = credible_sets(probabilities, level)
+            covered[mine] = [
+                value in levels[each] for value, each in zip(values[mine], sets, strict=True)
+            ]
+    return covered
 
 
 def overall_scores(
     found: HeldOutPredictions, model: Estimator | Completion, unknown: Unknown = "error"
 ) -> dict[str, float]:
     """The scores that `score` returns, from predictions."""
-    test, predicted = found.test, found.predicted
+    is_number = found.is_number
+    test, values, predicted = found.test, found.test.values[is_number], found.predicted[is_number]
     seen = model.observations_.values if len(model.observations_) else test.values
     value_range = model.posterior_.units.value_range or (float(seen.min()), float(seen.max()))
     rounded = np.rint(predicted)
-    return {
-        "rmse": rmse(test.values, predicted),
-        "mae": mae(test.values, predicted),
-        "nmae": nmae(test.values, predicted, value_range),
-        "rmse_rounded": rmse(test.values, rounded),
-        "mae_rounded": mae(test.values, rounded),
-        "nmae_rounded": nmae(test.values, rounded, value_range),
+    scores = {
+        "rmse": rmse(values, predicted),
+        "mae": mae(values, predicted),
+        "nmae": nmae(values, predicted, value_range),
+        "rmse_rounded": rmse(values, rounded),
+        "mae_rounded": mae(values, rounded),
+        "nmae_rounded": nmae(values, rounded, value_range),
         **_interval_scores(found),
         "log_score": _log_score(test, model, unknown),
     }
+    is_level = ~np.isnan(found.correct)
+    accuracy = float(found.correct[is_level].mean()) if is_level.any() else float("nan")
+    return scores | {"accuracy": accuracy}
 
 
 def _interval_scores(found: HeldOutPredictions) -> dict[str, float]:
-    if found.interval is None:
+    if found.interval is None or found.covered is None:
         return {"coverage": float("nan"), "interval_score": float("nan")}
-    values = found.test.values
+    low, high = (each[found.is_number] for each in found.interval)
+    values = found.test.values[found.is_number]
     return {
-        "coverage": coverage(values, *found.interval),
-        "interval_score": interval_score(values, *found.interval, found.level),
+        "coverage": float(found.covered.mean()),
+        "interval_score": interval_score(values, low, high, found.level),
     }
 
 
 def _log_score(test: Observations, model: Estimator | Completion, unknown: Unknown) -> float:
     if not model.posterior_.has_draws:
         return float("nan")
-    return float(np.mean(model.log_density(test.rows, test.columns, test.values, unknown=unknown)))
+    completion = model.completion_
+    cells = find_cells(completion, test.rows, test.columns, unknown)
+    return float(np.mean(completion.cell_log_density(cells, test.values)))

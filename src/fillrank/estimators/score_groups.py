@@ -27,7 +27,8 @@ class GroupSums(NamedTuple):
     """Sums over the held-out values of each group: of a column, or of a level of the prediction.
 
     Sums of several splits can be added. Relative errors are in standard deviations of the column, and
-    only of columns that have one.
+    only of columns that have one. ``usual_correct`` counts the levels that are the most frequent one of
+    their column, and ``one_correct`` those that either this or the prediction gets right, not both.
     """
 
     n: np.ndarray
@@ -39,10 +40,18 @@ class GroupSums(NamedTuple):
     relative: np.ndarray
     relative_squared: np.ndarray
     covered: np.ndarray
+    n_levels: np.ndarray
+    correct: np.ndarray
+    usual_correct: np.ndarray
+    one_correct: np.ndarray
 
 
 class GroupScores(NamedTuple):
-    """Scores of groups; ``group`` has their numbers. `score_by_column` explains the others."""
+    """Scores of groups; ``group`` has their numbers. `score_by_column` explains the others.
+
+    ``usual_accuracy`` is that of always predicting the most frequent level of the column, and
+    ``accuracy_error`` the standard error of the difference between both accuracies.
+    """
 
     group: np.ndarray
     prediction: np.ndarray
@@ -53,10 +62,15 @@ class GroupScores(NamedTuple):
     standard_error: np.ndarray
     mean_error: np.ndarray
     coverage: np.ndarray
+    accuracy: np.ndarray
+    usual_accuracy: np.ndarray
+    accuracy_error: np.ndarray
 
     def fields(self) -> dict[str, np.ndarray]:
-        """The scores that tables show."""
-        names = ("entries", "missing", "rmse", "rmse_in_sd", "mean_error", "coverage")
+        """The scores that tables show; the accuracy only if there are levels."""
+        names = ["entries", "missing", "rmse", "rmse_in_sd", "mean_error", "coverage"]
+        if not np.isnan(self.accuracy).all():
+            names += ["accuracy", "usual_accuracy"]
         return {name: getattr(self, name) for name in names}
 
 
@@ -79,9 +93,11 @@ def score_by_column(test: Any, model: Estimator | Completion, level: float = 0.9
         missing cells in the table that was fitted; ``rmse``; ``rmse_in_sd``, the same in standard
         deviations of the fitted values of the column, where 1 is what the mean of the column achieves;
         ``mean_error``, the mean of prediction minus value; ``coverage``, the share of entries within
-        their intervals. What is not known is NaN: ``rmse_in_sd`` of a column without two different
-        values, ``coverage`` of a method without draws, ``missing`` and ``rmse_in_sd`` of a model that
-        was saved without entries.
+        their intervals; in tables with levels also ``accuracy``, the share of levels whose most probable
+        value is right, and ``usual_accuracy``, that of always predicting the most frequent level. What
+        is not known is NaN: errors of text and categories, ``rmse_in_sd`` of a column without two
+        different values, ``coverage`` of a method without draws, ``missing`` and
+        ``rmse_in_sd`` of a model that was saved without entries.
 
     See Also
     --------
@@ -155,10 +171,29 @@ def sums_by_column(found: HeldOutPredictions, model: Estimator | Completion) -> 
 
 def sums_by_level(found: HeldOutPredictions, model: Estimator | Completion) -> GroupSums:
     """Sums for each fifth of the predictions."""
+    if not found.is_number.any():
+        return GroupSums(*np.zeros((len(GroupSums._fields), N_LEVELS)))
+    found = _numbers_only(found)
     shares = np.arange(1, N_LEVELS) / N_LEVELS
-    fifths = np.searchsorted(np.quantile(found.predicted, shares), found.predicted)
+    fifths = np.zeros(len(found.test), dtype=np.int64)
+    if fifths.size:
+        fifths = np.searchsorted(np.quantile(found.predicted, shares), found.predicted)
     columns = _column_positions(found.test, model.observations_)
     return _sums(found, model.observations_, columns, fifths, N_LEVELS)
+
+
+def _numbers_only(found: HeldOutPredictions) -> HeldOutPredictions:
+    """The predictions without those of codes of levels, which have no order in common."""
+    if found.is_number.all():
+        return found
+    chosen = np.flatnonzero(found.is_number)
+    return found._replace(
+        test=found.test[chosen],
+        predicted=found.predicted[chosen],
+        covered=None if found.covered is None else found.covered[chosen],
+        correct=found.correct[chosen],
+        is_number=found.is_number[chosen],
+    )
 
 
 def add_sums(parts: Iterable[GroupSums]) -> GroupSums:
@@ -183,15 +218,14 @@ def _sums(
         return np.bincount(groups, values, n_groups)
 
     values = found.test.values
-    errors = found.predicted - values
+    errors = np.where(found.is_number, found.predicted - values, np.nan)
     missing, spread = _columns_of(fitted)
     has_spread = spread[columns] > 0
     relative = np.zeros(len(values))
     relative[has_spread] = (errors[has_spread] / spread[columns][has_spread]) ** 2
-    covered = np.full(len(values), np.nan)
-    if found.interval is not None:
-        low, high = found.interval
-        covered = (low <= values) & (values <= high)
+    covered = np.full(len(values), np.nan) if found.covered is None else found.covered
+    is_level = ~np.isnan(found.correct)
+    is_usual = is_level & (values == _most_frequent(fitted, np.unique(columns[is_level]))[columns])
     return GroupSums(
         np.bincount(groups, minlength=n_groups),
         total(found.predicted),
@@ -202,6 +236,10 @@ def _sums(
         total(relative),
         total(relative**2),
         total(covered),
+        total(is_level),
+        total(np.where(is_level, found.correct, 0.0)),
+        total(is_usual),
+        total(is_level & (found.correct != is_usual)),
     )
 
 
@@ -222,8 +260,25 @@ def _columns_of(fitted: Observations) -> tuple[np.ndarray, np.ndarray]:
     return 1.0 - counts / n_rows, spread
 
 
+def _most_frequent(fitted: Observations, columns: np.ndarray) -> np.ndarray:
+    """The most frequent value of some columns; NaN for others, and without entries."""
+    found = np.full(fitted.shape[1], np.nan)
+    if len(fitted) == 0:
+        return found
+    entries = fitted.by_column()
+    for j in columns.tolist():
+        own = entries.values[entries.pointers[j] : entries.pointers[j + 1]]
+        values, counts = np.unique(own, return_counts=True)
+        found[j] = values[counts.argmax()] if values.size else np.nan
+    return found
+
+
 def compute_scores(sums: GroupSums, worst_first: bool = False) -> GroupScores:
-    """The scores of all groups with entries, in their order or with the largest ``rmse_in_sd`` first."""
+    """The scores of all groups with entries, in their order or with the worst first.
+
+    That is the one with the largest ``rmse_in_sd``. Columns of text and categories have none: theirs is
+    the share of wrong predictions relative to that of always predicting the most frequent level.
+    """
     group = np.flatnonzero(sums.n)
     sums = GroupSums(*(each[group] for each in sums))
     rmse = np.sqrt(sums.squared_error / sums.n)
@@ -232,6 +287,10 @@ def compute_scores(sums: GroupSums, worst_first: bool = False) -> GroupScores:
         variance = np.maximum(sums.relative_squared / sums.n_relative - mean_square**2, 0.0)
         rmse_in_sd = np.sqrt(mean_square)
         standard_error = np.sqrt(variance / sums.n_relative) / (2.0 * rmse_in_sd)
+        accuracy, usual = sums.correct / sums.n_levels, sums.usual_correct / sums.n_levels
+        spread = np.maximum(sums.one_correct / sums.n_levels - (accuracy - usual) ** 2, 0.0)
+        accuracy_error = np.sqrt(spread / sums.n_levels)
+        badness = np.where(np.isnan(rmse_in_sd), (1.0 - accuracy) / (1.0 - usual), rmse_in_sd)
     scores = GroupScores(
         group,
         sums.predicted / sums.n,
@@ -242,15 +301,20 @@ def compute_scores(sums: GroupSums, worst_first: bool = False) -> GroupScores:
         standard_error,
         sums.error / sums.n,
         sums.covered / sums.n,
+        accuracy,
+        usual,
+        accuracy_error,
     )
     if not worst_first:
         return scores
-    order = np.lexsort((-rmse, -rmse_in_sd))  # NaN comes last
+    order = np.lexsort((-rmse, -badness))  # NaN comes last
     return GroupScores(*(each[order] for each in scores))
 
 
 def find_problems(scores: GroupScores, level: float) -> dict[int, str]:
-    """Describe columns that are predicted worse than by their mean, or whose intervals are too narrow.
+    """Describe columns that are predicted badly, or whose intervals are too narrow.
+
+    A column is predicted badly if its mean, or its most frequent level, would be a better prediction.
 
     Parameters
     ----------
@@ -265,7 +329,12 @@ def find_problems(scores: GroupScores, level: float) -> dict[int, str]:
         The positions of columns, in the order of ``scores``, and a clause about each of them.
     """
     is_judged = scores.entries >= FEWEST_VALUES
-    is_worse = is_judged & (scores.rmse_in_sd - 1.0 > 2.0 * scores.standard_error)
+    is_worse = np.where(
+        np.isnan(scores.rmse_in_sd),
+        scores.usual_accuracy - scores.accuracy > 2.0 * scores.accuracy_error,
+        scores.rmse_in_sd - 1.0 > 2.0 * scores.standard_error,
+    )
+    is_worse &= is_judged
     covered = np.rint(scores.coverage * scores.entries)
     # NaN, without intervals, is not below.
     is_narrow = is_judged & (bdtr(covered, scores.entries, level) < _FALSE_ALARMS)
@@ -285,4 +354,9 @@ def _describe(scores: GroupScores, k: int, is_worse: bool, is_narrow: bool, leve
         "predictions are worse than the column mean "
         f"(error {scores.rmse_in_sd[k]:.2f} standard deviations over {entries})"
     )
+    if np.isnan(scores.rmse_in_sd[k]):
+        worse = (
+            f"{100 * scores.accuracy[k]:.0f}% of {entries} are predicted correctly, fewer than by "
+            f"always predicting the most frequent one ({100 * scores.usual_accuracy[k]:.0f}%)"
+        )
     return f"{worse}, and {share} these values {intervals}" if is_narrow else worse

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fillrank.errors import InputError, Setting
 from fillrank.features.blocks import NO_BLOCKS, Blocks
+from fillrank.features.latent_columns import latent_blocks
 from fillrank.samplers.feature_steps import WITHOUT_FEATURES, BothFeatures, join_blocks
 from fillrank.samplers.noise_steps import NoiseModel
+from fillrank.samplers.threshold_steps import NO_INTERVALS, Intervals
+from fillrank.table.column_types import coded_columns
+from fillrank.table.kinds import LEVEL_KINDS, ColumnKind, choose_kinds
+from fillrank.table.latent import Coding, checked_bounds, code_table
 from fillrank.table.observations import Observations
 from fillrank.table.units import Units, choose_units, column_units, shared_units
 
 UNITS = ("auto", "table", "columns")
 NOISES = ("auto", "one", "rows", "columns", "both")
+LIKELIHOODS = ("auto", "gaussian", "ordered")
 # The smallest noise that is distinguished if columns have their own units, in standard deviations.
 _RESOLUTION = 0.03
+# The largest number of levels of ratings.
+MOST_LEVELS = 50
 # Numbers of entries for which a trial decides on row noise (`noise_trial`), if it is not clear. Fewer
 # cannot show a gain; in larger tables row noise is taken without a trial.
 _ENTRIES_TO_TRY = (20, 200_000)
@@ -25,7 +34,8 @@ class TableModel(NamedTuple):
     """The units of a table's columns, its noise, and notes that say what was chosen and why.
 
     ``by_column`` is whether columns have their own units; ``in_doubt`` whether row noise is to be
-    decided by held-out entries. ``features`` are ``blocks`` as samplers take them.
+    decided by held-out entries. ``features`` are ``blocks`` as samplers take them. If a table has other
+    values than numbers, ``coding`` says how they become the latent numbers that samplers work with.
     """
 
     units: Units
@@ -35,9 +45,23 @@ class TableModel(NamedTuple):
     notes: tuple[str, ...] = ()
     blocks: Blocks = NO_BLOCKS
     features: BothFeatures = WITHOUT_FEATURES
+    coding: Coding | None = None
+
+    def latent_shape(self, shape: tuple[int, int]) -> tuple[int, int]:
+        """The shape of the latent table, for a table of this shape."""
+        return shape if self.coding is None else (shape[0], self.coding.n_latent)
+
+    @property
+    def intervals(self) -> Intervals:
+        """The intervals of values at the start of a chain."""
+        if self.coding is None:
+            return NO_INTERVALS
+        return Intervals(self.coding.limits, self.coding.drawn_scales())
 
     def with_blocks(self, blocks: Blocks, dtype: np.dtype) -> TableModel:
         """The same with these features, in the precision of the sampler."""
+        if self.coding is not None:
+            blocks = latent_blocks(blocks, self.coding)
         sides = ({block.name: block.values for block in side} for side in blocks)
         features = BothFeatures(*(join_blocks(side, dtype) for side in sides))
         return self._replace(blocks=blocks.astype(dtype), features=features)
@@ -63,10 +87,129 @@ class Choices(NamedTuple):
     centred: bool
     keep_empty: bool
     value_range: tuple[float, float] | None
+    kinds: Any = "auto"
+    likelihood: str = "gaussian"
+    bounds: Any = None
 
 
 def table_model(observations: Observations, choices: Choices) -> TableModel:
-    """Decide on units and noise by the table alone."""
+    """Decide on kinds of values, units and noise by the table alone."""
+    kinds = _kinds(observations, choices)
+    bounds = checked_bounds(observations, choices.bounds)
+    if _are_numbers(kinds, observations) and not bounds:
+        return _model_of_numbers(observations, choices)
+    if choices.robust:
+        raise InputError(
+            "robust noise is for tables of numbers; this one has other kinds of values",
+            advice=("Leave out ", Setting("robust"), "."),
+        )
+    shared = choices.likelihood == "ordered"
+    _check_bounds(kinds, bounds, observations)
+    if choices.value_range is not None:
+        numbers = (j for j, each in enumerate(kinds) if each.kind not in LEVEL_KINDS)
+        bounds = dict.fromkeys(numbers, choices.value_range) | bounds
+    coding = code_table(observations, kinds, bounds, shared)
+    is_auto = choices.noise == "auto"
+    name = choices.noise
+    if is_auto:
+        name = "both" if shared else "columns"
+    noise = NoiseModel(
+        rows=name in ("rows", "both"),
+        columns=name in ("columns", "both") or coding.fixed_columns().size > 0,
+        resolution=0.0 if shared else _RESOLUTION,
+        fixed=coding.fixed_columns(),
+    )
+    units = Units.equal(0.0, 1.0, coding.n_latent, None)
+    if choices.keep_empty:
+        coding = coding.with_empty_at_zero()
+    notes = (
+        () if shared else (*_kind_notes(observations, kinds), *_empty_notes(observations, coding))
+    )
+    return TableModel(units, not shared, noise, notes=notes, coding=coding)
+
+
+def _empty_notes(observations: Observations, coding: Coding) -> list[str]:
+    """A note on columns without values."""
+    empty = [j for j in range(coding.scale_of.size) if np.isnan(coding.scale(j).location)]
+    if not empty:
+        return []
+    labels = observations.column_labels[empty]
+    return [f"Columns without any value are left empty: {_listed(labels)}."]
+
+
+def _check_bounds(
+    kinds: list[ColumnKind], bounds: dict[int, tuple[float, float]], observations: Observations
+) -> None:
+    """Reject bounds of columns whose values are levels."""
+    wrong = [j for j in bounds if kinds[j].kind in LEVEL_KINDS]
+    if wrong:
+        raise InputError(
+            f"bounds are for numbers; the values of column {observations.column_labels[wrong[0]]!r} are "
+            "levels",
+            place=Setting("bounds"),
+        )
+
+
+def _kinds(observations: Observations, choices: Choices) -> list[ColumnKind]:
+    """The kind of every column."""
+    n = observations.shape[1]
+    if choices.likelihood == "gaussian":
+        if observations.column_types is None:
+            return [ColumnKind("number")] * n
+        return choose_kinds(observations, dict.fromkeys(observations.column_labels, "number"))
+    if choices.likelihood == "ordered":
+        return [ColumnKind("ordered", _shared_levels(observations))] * n
+    if choices.units == "table" and isinstance(choices.kinds, str) and _is_plain(observations):
+        return [ColumnKind("number")] * n
+    return choose_kinds(observations, choices.kinds)
+
+
+def _is_plain(observations: Observations) -> bool:
+    """Whether all values are exact numbers."""
+    return observations.cells is None and coded_columns(observations.column_types) is None
+
+
+def _shared_levels(observations: Observations) -> np.ndarray:
+    """The levels of a table of one scale."""
+    levels = np.unique(observations.values).astype(np.float64)
+    if not _is_plain(observations) or not 2 <= levels.size <= MOST_LEVELS:
+        raise InputError(
+            f"ratings have 2 to {MOST_LEVELS} levels; got {levels.size} different values",
+            place=Setting("likelihood", "ordered"),
+            advice=("Use ", Setting("likelihood", "auto"), " for other values."),
+        )
+    return levels
+
+
+def _are_numbers(kinds: list[ColumnKind], observations: Observations) -> bool:
+    return observations.cells is None and all(each.kind == "number" for each in kinds)
+
+
+def _kind_notes(observations: Observations, kinds: list[ColumnKind]) -> tuple[str, ...]:
+    """What each column was taken for, a sentence for each kind."""
+    labels = observations.column_labels
+    notes = []
+    for kind, what in _KIND_NAMES.items():
+        mine = [j for j, each in enumerate(kinds) if each.kind == kind]
+        if mine and kind != "number":
+            reasons = {kinds[j].reason for j in mine}
+            why = f" ({reasons.pop()})" if len(reasons) == 1 and len(mine) == 1 else ""
+            notes.append(f"Columns of {what}: {_listed(labels[mine])}{why}.")
+    return tuple(notes)
+
+
+_KIND_NAMES = {
+    "number": "numbers",
+    "positive": "positive numbers, on the logarithmic scale",
+    "ordered": "ordered levels",
+    "yes_no": "two values",
+    "count": "counts",
+    "category": "categories",
+}
+
+
+def _model_of_numbers(observations: Observations, choices: Choices) -> TableModel:
+    """Decide on units and noise of a table of numbers."""
     by_column, reason = choices.units == "columns", ""
     if choices.units == "auto":
         by_column, reason = choose_units(observations)

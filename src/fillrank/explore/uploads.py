@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.errors import FillrankError, InputError, UnknownNameError, describe
+from fillrank.errors import (
+    FillrankError,
+    InputError,
+    NotSupportedError,
+    UnknownNameError,
+    describe,
+)
 from fillrank.explore.views import LEVEL, ModelView, axis_limits, number
 from fillrank.io.csv_writer import csv_text, format_number, format_numbers, significant_digits
 from fillrank.io.read import TEXT_ENDINGS, read
@@ -63,6 +69,11 @@ def fill(view: ModelView, name: str, content: bytes) -> FilledFile:
     FillrankError
         The file is not a table, has columns that the model does not know, or is too large.
     """
+    if view.mixed is not None:
+        raise NotSupportedError(
+            "the columns of this model have values of different kinds, which cannot be filled here: use "
+            "transform in Python."
+        )
     name = PurePosixPath(name.replace("\\", "/")).name or "table"
     data = _with_known_labels(_read(name, content), view)
     columns = _columns(view, data)

@@ -13,8 +13,10 @@ from fillrank.completion import Completion
 from fillrank.estimators.base import Estimator
 from fillrank.estimators.convergence import convergence_of
 from fillrank.explore.label_search import LabelSearch
+from fillrank.explore.mixed_cells import CellNumbers, MixedCells
 from fillrank.posterior.recommend import By, TopQuery, nothing_left_out, seen
 from fillrank.posterior.similarity import Similarity, signal_factors
+from fillrank.report.columns import columns_of_kinds, is_mixed
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.table.entries import Entries
 
@@ -59,6 +61,8 @@ class ModelView:
         }
         self._similarity: dict[Side, Similarity] = {}
         self._lock = Lock()
+        # Of tables whose columns have values of different kinds.
+        self.mixed = MixedCells(self.model) if is_mixed(model) else None
 
     @cached_property
     def _known(self) -> dict[Side, Entries]:
@@ -91,8 +95,15 @@ class ModelView:
             "not_converged": str(found) if found.converged is False else None,
             "intervals": self.has_intervals,
             "level": LEVEL,
-            "orders": list(get_args(By)) if self.has_intervals else ["mean"],
+            "orders": self._orders(),
+            "mixed": self.mixed is not None,
         }
+
+    def _orders(self) -> list[str]:
+        """The orders of recommendations; none if columns cannot be compared with each other."""
+        if self.mixed is not None:
+            return []
+        return list(get_args(By)) if self.has_intervals else ["mean"]
 
     def search(self, side: Side, part: str) -> dict[str, Any]:
         """Rows or columns by a part of their label."""
@@ -108,8 +119,10 @@ class ModelView:
         cells = np.arange(values.size)
         if query.shown != "all":
             cells = cells[known if query.shown == "known" else ~known]
-        order = np.argsort(values[cells] if query.order == "low" else -values[cells], kind="stable")
-        page = cells[order[query.start : query.start + PAGE]]
+        if self.mixed is None or side == "columns":  # else in the order of the table
+            order = values[cells] if query.order == "low" else -values[cells]
+            cells = cells[np.argsort(order, kind="stable")]
+        page = cells[query.start : query.start + PAGE]
         low, high = self.interval(side, at, page)
         return {
             "name": self.labels[side].texts[at],
@@ -117,13 +130,34 @@ class ModelView:
             "known": int(known.sum()) if self.has_entries else None,
             "total": cells.size,
             "start": query.start,
-            "axis": self._axis(side, at, values),
+            "axis": self._axis(side, at, values) if self._has_axis(side, at) else None,
             "cells": [
                 {"at": int(j), "name": labels.texts[j], "value": number(values[j])}
                 | ({"known": True} if known[j] else {"low": number(a), "high": number(b)})
+                | self._more(side, at, int(j), values, known, (a, b))
                 for j, a, b in zip(page, low, high, strict=True)
             ],
         }
+
+    def _has_axis(self, side: Side, at: int) -> bool:
+        """Whether all values of a row (or column) are on the same scale of numbers."""
+        return self.mixed is None or (side == "columns" and self.mixed.has_axis(at))
+
+    def _more(
+        self,
+        side: Side,
+        at: int,
+        other: int,
+        values: np.ndarray,
+        known: np.ndarray,
+        ends: tuple[float, float],
+    ) -> dict[str, Any]:
+        """What the page also shows of a cell of a table of mixed kinds."""
+        if self.mixed is None:
+            return {}
+        i, j = (at, other) if side == "rows" else (other, at)
+        cell = CellNumbers(i, j, float(values[other]), bool(known[other]), *map(float, ends))
+        return self.mixed.describe(cell, own_axis=side == "rows")
 
     def recommend(self, at: int, by: By) -> dict[str, Any]:
         """The best columns for a row, among those without an observed value."""
@@ -154,14 +188,20 @@ class ModelView:
         }
 
     def nearest(self, side: Side, at: int) -> dict[str, Any]:
-        """The rows (or columns) that are most similar to this one."""
+        """The rows (or columns) that are most similar to this one; categories have no direction."""
         texts = self.labels[side].texts
+        is_left_out = np.zeros(len(texts), dtype=bool)
+        if side == "columns":
+            is_left_out = columns_of_kinds(self.model, "category")
+        if is_left_out[at]:
+            return {"nearest": []}
         with self._lock, one_blas_thread():
             if side not in self._similarity:
                 left, right = signal_factors(self.model.posterior_)
                 sides = (left, right) if side == "rows" else (right, left)
                 self._similarity[side] = Similarity(*sides)
-        found = self._similarity[side].nearest(at, BEST)
+        found = self._similarity[side].nearest(at, BEST + int(is_left_out.sum()))
+        found = [(i, c) for i, c in found if not is_left_out[i]][:BEST]
         return {"nearest": [{"at": i, "name": texts[i], "similarity": number(c)} for i, c in found]}
 
     def interval(self, side: Side, at: int, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -178,7 +218,7 @@ class ModelView:
         n = len(self.labels[self._other(side)].texts)
         with Workers(1) as worker:
             values = self.model.posterior_.predict(*self._pairs(side, at, np.arange(n)), worker)
-        pointers, indices, observed, _ = self._known[side]
+        pointers, indices, observed, *_ = self._known[side]
         own = slice(pointers[at], pointers[at + 1])
         known = np.zeros(n, dtype=bool)
         known[indices[own]] = True

@@ -125,10 +125,13 @@ def _leading(pattern: _Pattern, shape: tuple[int, int], width: int) -> np.ndarra
 
 def code_pattern(code: PatternCode, entries: Entries) -> np.ndarray:
     """The values (n_new, p) of new rows, by the pattern of their entries."""
-    counts = np.diff(entries.pointers)
-    out = np.zeros((counts.size, code.directions.shape[1]))
+    n_rows = entries.pointers.size - 1
+    out = np.zeros((n_rows, code.directions.shape[1]))
     offset = code.means @ code.directions
-    for i in np.flatnonzero(counts):
+    for i in range(n_rows):
         columns = entries.indices[entries.pointers[i] : entries.pointers[i + 1]]
-        out[i] = code.directions[columns].sum(axis=0) / np.sqrt(counts[i]) - offset
+        # Columns that no row of the fit has are not part of its patterns.
+        columns = columns[code.means[columns] > 0]
+        if columns.size:
+            out[i] = code.directions[columns].sum(axis=0) / np.sqrt(columns.size) - offset
     return out

@@ -14,12 +14,14 @@ import numpy as np
 
 from fillrank.errors import InputError, Setting
 from fillrank.features.times import TimeFeatures, times
+from fillrank.table.column_types import are_numbers
 from fillrank.table.feature_table import FeatureTable
-from fillrank.table.frames import Origin, as_frame, is_data_frame, to_wide, wide_table
+from fillrank.table.frames import Origin, as_frame, is_data_frame, to_wide
 from fillrank.table.labels import LabelIndex, as_text, check_unique, format_label
 from fillrank.table.observations import Observations
 from fillrank.table.times import DAY, as_period, as_times, looks_like_times
 from fillrank.table.triplets import Triplets, dense_matrix
+from fillrank.table.wide_frames import wide_table
 from fillrank.validation import check_choice
 
 Axis = Literal["auto", "rows", "columns"]
@@ -162,6 +164,7 @@ def refold(table: Any, period: Any = "1D", axis: Axis = "auto") -> Refolded:
     """
     check_choice("axis", axis, ("auto", "rows", "columns"))
     original = Observations.of(table)
+    _check_numbers(original)
     time_axis = _find_axis(original) if axis == "auto" else axis
     sensors, times = _sensors_and_times(original, time_axis)
     folds = _fold(times, period)
@@ -171,9 +174,24 @@ def refold(table: Any, period: Any = "1D", axis: Axis = "auto") -> Refolded:
         _row_labels(sensors, folds.starts),
         _column_labels(folds),
         _origin(original.origin),
+        intervals=original.intervals,
     )
     observations = replace(observations, scale_before_averaging=original.scale_before_averaging)
     return Refolded(observations, original, time_axis, folds)
+
+
+def _check_numbers(observations: Observations) -> None:
+    """Raise InputError if values are not numbers: those of a column would be in many columns."""
+    for label, each in zip(
+        observations.column_labels, observations.column_types or (), strict=False
+    ):
+        if not are_numbers([each]):
+            raise InputError(
+                place=f"column {format_label(label)}",
+                allowed="numbers, to be refolded",
+                value=each.values,
+                advice="Remove it.",
+            )
 
 
 def _find_axis(observations: Observations) -> Literal["rows", "columns"]:
@@ -301,7 +319,7 @@ def _moved_entries(original: Observations, time_axis: str, folds: _Folds) -> Tri
     positions = original.row_index, original.column_index
     sensor, time = positions[::-1] if time_axis == "rows" else positions
     rows = sensor * len(folds.starts) + folds.fold_index[time]
-    return Triplets(rows, folds.slot_index[time], original.values, original.weights)
+    return Triplets(rows, folds.slot_index[time], original.values, original.weights, original.cells)
 
 
 def _origin(origin: Origin) -> Origin:

@@ -29,18 +29,23 @@ def significant_digits(values: np.ndarray) -> int:
     return min(_DIGITS + more, _MAX_DIGITS)
 
 
-def round_digits(values: Iterable[float], digits: int) -> list[float]:
-    """Round numbers to significant digits."""
-    return [float(f"{value:.{digits}g}") for value in values]
+def round_digits(values: Iterable[Any], digits: int) -> list[Any]:
+    """Round numbers to significant digits; text and None stay as they are."""
+    return [
+        value if value is None or isinstance(value, str) else float(f"{value:.{digits}g}")
+        for value in values
+    ]
 
 
-def format_number(value: float) -> str:
-    """The shortest text that reads as exactly this number: 5 and not 5.0; empty for NaN."""
-    return "" if math.isnan(value) else repr(value).removesuffix(".0")
+def format_number(value: Any) -> str:
+    """The shortest text that reads as exactly this number: 5 and not 5.0; empty for NaN and None."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None or math.isnan(value) else repr(value).removesuffix(".0")
 
 
-def format_numbers(values: Iterable[float], digits: int) -> list[str]:
-    """Round numbers to significant digits and format them.
+def format_numbers(values: Iterable[Any], digits: int) -> list[str]:
+    """Round numbers to significant digits and format them; text stays as it is.
 
     Examples
     --------

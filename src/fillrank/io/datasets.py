@@ -11,7 +11,7 @@ from urllib.error import URLError
 
 from fillrank.errors import InputError, ReadError, Setting, Text
 from fillrank.io.files import ZIP_ERRORS, decode, read_zip_member
-from fillrank.io.text import read_text
+from fillrank.io.text_layout import read_text
 from fillrank.runtime.cache_folder import cache_folder
 from fillrank.table.observations import Observations
 

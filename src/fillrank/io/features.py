@@ -10,10 +10,11 @@ import numpy as np
 from fillrank.errors import ReadError
 from fillrank.io.parquet import ParquetFile, open_parquet, read_parquet
 from fillrank.io.read import TEXT_ENDINGS, SourceFile, find_files, located_errors
-from fillrank.io.text import MISSING, TextTable, open_table, parse_number
+from fillrank.io.text import TextTable, open_table, parse_number
 from fillrank.runtime.memory import check_memory
 from fillrank.table.feature_table import FeatureTable, KnownLabels, frame_features, labels_note
 from fillrank.table.labels import as_labels
+from fillrank.table.missing_values import MISSING_WORDS
 
 _CODE = re.compile(r"-?0[0-9]+")  # 007 is a code, not a number
 # Memory of a cell of a text file, as text and as a number; and of one in Parquet.
@@ -156,5 +157,5 @@ def _parse_field(cells: list[str], delimiter: str) -> np.ndarray:
     numbers = [None if _CODE.fullmatch(cell) else parse_number(cell, delimiter) for cell in cells]
     if None not in numbers:
         return np.array(numbers, dtype=np.float64)
-    levels = (None if cell.lower() in MISSING else cell for cell in cells)
+    levels = (None if cell.lower() in MISSING_WORDS else cell for cell in cells)
     return np.fromiter(levels, dtype=object, count=len(cells))

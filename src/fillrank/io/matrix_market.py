@@ -157,7 +157,7 @@ def _parse_entries(
 
 def _mirrored(triplets: Triplets, symmetry: str, source: str) -> Triplets:
     """The entries of both triangles; the file has those of one."""
-    rows, columns, values, _ = triplets
+    rows, columns, values, *_ = triplets
     outside = rows != columns
     if symmetry == "skew-symmetric" and not outside.all():
         raise ReadError("a skew-symmetric matrix has no entries on its diagonal", place=source)

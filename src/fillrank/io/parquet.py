@@ -18,12 +18,21 @@ from fillrank.io.files import library_errors
 from fillrank.runtime.memory import check_memory
 from fillrank.storage.atomic_write import write_atomically
 from fillrank.table.entries import compact_floats, iter_blocks
-from fillrank.table.frames import Origin, check_fields, is_data_frame, real_column
+from fillrank.table.frame_columns import number_column, real_column
+from fillrank.table.frames import Origin, check_fields, is_data_frame
 from fillrank.table.labels import LabelEncoder, as_labels
-from fillrank.table.layout import Layout, LongFields, named_fields
+from fillrank.table.layout import Layout, LongFields, named_fields, refuse_for_long
+from fillrank.table.missing_values import MissingValues
 from fillrank.table.observations import Observations
-from fillrank.table.triplets import Duplicates, Triplets, errors_to_weights, group_by_column
+from fillrank.table.triplets import (
+    Duplicates,
+    Triplets,
+    errors_to_weights,
+    group_by_column,
+    with_intervals,
+)
 from fillrank.table.weights import WeightField
+from fillrank.table.wide_frames import WideOptions
 
 BATCH_LINES = 2**21  # of a column
 # Memory for positions, a value and whether it is missing, and for a weight; labels are not included.
@@ -54,12 +63,14 @@ def read_parquet_table(
     layout: Layout,
     duplicates: Duplicates,
     weight: WeightField | None = None,
+    options: WideOptions = WideOptions(),  # noqa: B008
 ) -> Observations:
     """Read observations from Parquet; `fillrank.io.read.read` documents the rules."""
     table = open_parquet(files)
     found = fields or named_fields(table.names, layout)
     if found is not None and table.n_lines and len(set(table.names)) == len(table.names):
-        return _read_long(table, found, duplicates, weight)
+        refuse_for_long(options.label, options.ignore)
+        return _read_long(table, found, duplicates, weight, options.missing)
     if len(files) > 1:
         raise InputError(
             f"{len(files)} files together must be one long table, with a line for each entry; their "
@@ -79,10 +90,12 @@ def read_parquet_table(
         f"a wide table of {table.n_lines:,} rows and {len(table.names):,} columns",
         "Read some of its rows; or save it as a long table, with a line for each observed value.",
     )
-    options = fields._asdict() if fields else {"layout": layout}
+    arguments = fields._asdict() if fields else {"layout": layout}
     if weight is not None:
-        options |= weight.arguments()
-    return Observations.from_table(read_parquet(*files[0]), **options, duplicates=duplicates)
+        arguments |= weight.arguments()
+    return Observations.from_table(
+        read_parquet(*files[0]), **arguments, **options.arguments(), duplicates=duplicates
+    )
 
 
 def read_parquet(source: Path | io.BytesIO, name: str | None = None) -> Any:
@@ -220,7 +233,11 @@ def _only_column(table: Any) -> nw.Series[Any]:
 
 
 def _read_long(
-    table: ParquetTable, fields: LongFields, duplicates: Duplicates, weight: WeightField | None
+    table: ParquetTable,
+    fields: LongFields,
+    duplicates: Duplicates,
+    weight: WeightField | None,
+    missing: MissingValues,
 ) -> Observations:
     check_fields(table.names, fields if weight is None else [*fields, weight.name])
     check_memory(
@@ -228,44 +245,68 @@ def _read_long(
         f"the entries of {table.n_lines:,} lines",
         "Read some of them, or fit the table on a cluster.",
     )
-    triplets, row_labels, column_labels = _read_triplets(table, fields, weight)
+    triplets, row_labels, column_labels, intervals = _read_triplets(table, fields, weight, missing)
     by_column = group_by_column(triplets, row_labels, column_labels)
     del triplets  # which would take memory while the entries are sorted
     origin = Origin("long", table.backend, *fields)
-    return Observations.from_columns(by_column, row_labels, column_labels, origin, duplicates)
+    return Observations.from_columns(
+        by_column, row_labels, column_labels, origin, duplicates, intervals=intervals
+    )
 
 
 def _read_triplets(
-    table: ParquetTable, fields: LongFields, weight: WeightField | None
-) -> tuple[Triplets, np.ndarray, np.ndarray]:
-    values, is_observed = _read_values(table, fields.value)
+    table: ParquetTable, fields: LongFields, weight: WeightField | None, missing: MissingValues
+) -> tuple[Triplets, np.ndarray, np.ndarray, np.ndarray | None]:
+    """The entries, row labels, column labels, and the intervals of values that are not exact."""
+    values, is_observed, upper = _read_values(table, fields.value, missing)
     rows, row_labels = _read_labels(table, fields.row, "row", is_observed)
     columns, column_labels = _read_labels(table, fields.column, "column", is_observed)
-    triplets = Triplets(rows, columns, values)
+    triplets, intervals = Triplets(rows, columns, values), None
+    if upper is not None:
+        triplets, intervals = with_intervals(triplets, upper, row_labels, column_labels)
     if weight is not None:
         weights = _read_observed(table, weight.name, is_observed, real_column, np.float64)
         triplets = triplets._replace(weights=weights)
         if weight.is_error:
             triplets = errors_to_weights(triplets, row_labels, column_labels)
-    return triplets, row_labels, column_labels
+    return triplets, row_labels, column_labels, intervals
 
 
-def _read_values(table: ParquetTable, field: str) -> tuple[np.ndarray, np.ndarray]:
-    """The observed values, in float32 if that is exact; and which lines have one."""
+def _read_values(
+    table: ParquetTable, field: str, missing: MissingValues
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """The observed values, in float32 if that is exact; which lines have one; and their upper ends.
+
+    If some values are limits, the values are their lower ends. The upper ends are None if all values are
+    exact.
+    """
     values: np.ndarray = np.zeros(table.n_lines, dtype=np.float32)
     is_observed = np.empty(table.n_lines, dtype=bool)
     n_lines = n_values = 0
+    limits: list[tuple[int, np.ndarray]] = []
     for column in table.batches(field):
-        batch = real_column(column)
+        batch, upper = number_column(column, missing)
         observed = ~np.isnan(batch)
         is_observed[n_lines : n_lines + len(batch)] = observed
         n_lines += len(batch)
+        if upper is not None:
+            limits.append((n_values, upper[observed]))
         batch = compact_floats(batch[observed])
         if batch.dtype != np.float32:
             values = values.astype(batch.dtype, copy=False)
         values[n_values : n_values + len(batch)] = batch
         n_values += len(batch)
-    return values[:n_values], is_observed[:n_lines]
+    return values[:n_values], is_observed[:n_lines], _upper_ends(values[:n_values], limits)
+
+
+def _upper_ends(values: np.ndarray, limits: Sequence[tuple[int, np.ndarray]]) -> np.ndarray | None:
+    """The values, with upper ends in the batches that have limits."""
+    if not limits:
+        return None
+    upper = values.astype(np.float64)
+    for start, ends in limits:
+        upper[start : start + len(ends)] = ends
+    return upper
 
 
 def _read_labels(

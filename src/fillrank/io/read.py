@@ -14,12 +14,14 @@ from fillrank.io.files import decode, is_open_file, read_bytes, read_content
 from fillrank.io.matrix_market import read_matrix_market
 from fillrank.io.numpy_files import read_npy, read_npz
 from fillrank.io.parquet import ParquetFile, read_parquet_table
-from fillrank.io.text import read_text
+from fillrank.io.text_layout import read_text
 from fillrank.table.frames import is_data_frame
-from fillrank.table.layout import Layout, LongFields, given_fields
+from fillrank.table.layout import Layout, LongFields, given_fields, given_ignore
+from fillrank.table.missing_values import given_missing_values
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
 from fillrank.table.weights import WeightField, given_weight, refuse_for_wide
+from fillrank.table.wide_frames import WideOptions
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".data")
 MATRIX_MARKET_ENDINGS = (".mtx", ".mm")
@@ -56,6 +58,9 @@ def read(
     duplicates: Duplicates = "error",
     weight: Any = None,
     standard_error: Any = None,
+    label: Any = None,
+    ignore: Any = (),
+    missing_values: Any = None,
     format: str | None = None,
     name: str | None = None,
 ) -> Observations:
@@ -91,13 +96,20 @@ def read(
         or 4 columns, the first two contain labels and the third numbers, and the second is either
         text, or there is no header and more than 1.5 times as many lines as distinct labels in each of
         the first two columns, nearly all pairs of which differ. A fourth column is ignored. All other
-        tables are wide; the first column contains the row labels if it is text or its name is empty or
-        a word like id, name or row. Otherwise rows are labelled 0, 1, 2, ...
+        tables are wide; the first column contains the row labels if its name is empty or a word like id,
+        name or row. Otherwise the first column of text whose values all differ does. Otherwise rows are
+        labelled 0, 1, 2, ...
     duplicates : {"error", "mean", "last", "first"}
         What to do if a (row, column) pair occurs more than once.
     weight, standard_error : name of a column
         The column of a long table with the weights of the entries, or with their standard errors, as in
         `Observations.from_table`.
+    label : name of a column
+        The column of a wide table that contains the row labels.
+    ignore : name of a column, or list of names
+        Columns of a wide table that are not fitted; completed files have them as they are.
+    missing_values : list of numbers and text
+        Further values that stand for missing ones, such as ``[99, -999, "unknown"]``.
     format : str, optional
         The kind of a file whose name does not have one of the endings above, such as "csv".
     name : str, optional
@@ -129,9 +141,13 @@ def read(
     <Observations: 2 rows x 2 columns, 3 entries (75% observed), values 1 to 5>
     >>> read([[5.0, float("nan")], [3.0, 1.0]])
     <Observations: 2 rows x 2 columns, 3 entries (75% observed), values 1 to 5>
+    >>> text = "who,lead,smoker\\nAna,0.7,yes\\nBen,<0.5,no\\nCid,1.1,no\\n"
+    >>> read(io.StringIO(text), format="csv").notes
+    ("1 value of column 'lead' is a limit such as <0.5.", "Column 'smoker' holds yes and no.")
     """
     fields = given_fields(row, column, value, layout)
     weights = given_weight(weight, standard_error)
+    options = WideOptions(label, given_ignore(ignore), given_missing_values(missing_values))
     if isinstance(source, (str, PathLike)):
         files = find_files(Path(source), format, name)
     elif is_open_file(source):
@@ -139,10 +155,10 @@ def read(
     else:
         if format is not None or name is not None:
             raise InputError(f"format and name are for files; got {type(source).__name__}.")
-        return _from_memory(source, fields, layout, duplicates, weights)
+        return _from_memory(source, fields, layout, duplicates, weights, options)
     # Errors of readers have a place in the file; those of tables do not name the file yet.
     with located_errors(name or (files[0].name if len(files) == 1 else str(source)), files[0].name):
-        return _read_files(files, fields, layout, duplicates, weights)
+        return _read_files(files, fields, layout, duplicates, weights, options)
 
 
 @contextmanager
@@ -177,16 +193,23 @@ def _read_files(
     layout: Layout,
     duplicates: Duplicates,
     weight: WeightField | None,
+    options: WideOptions,
 ) -> Observations:
     file = files[0]
     if file.ending in TEXT_ENDINGS:
-        return read_text(file.text(), file.name, fields, layout, duplicates, weight)
+        return read_text(file.text(), file.name, fields, layout, duplicates, weight, options)
     if file.ending == ".parquet":
         parquet = [ParquetFile(each.seekable(), each.name) for each in files]
-        return read_parquet_table(parquet, fields, layout, duplicates, weight)
+        return read_parquet_table(parquet, fields, layout, duplicates, weight, options)
     refuse_for_wide(weight)
-    if fields or layout != "auto":
-        raise InputError(f"row, column, value and layout are for tables, not for {file.ending}.")
+    if fields or layout != "auto" or options.label is not None or options.ignore:
+        raise InputError(
+            f"row, column, value, layout, label and ignore are for tables, not for {file.ending}."
+        )
+    return _read_matrix(file, duplicates).without_values(options.missing)
+
+
+def _read_matrix(file: SourceFile, duplicates: Duplicates) -> Observations:
     if file.ending in MATRIX_MARKET_ENDINGS:
         return read_matrix_market(file.text(), file.name, duplicates)
     read_arrays = read_npy if file.ending == ".npy" else read_npz
@@ -201,20 +224,24 @@ def _from_memory(
     layout: Layout,
     duplicates: Duplicates,
     weight: WeightField | None,
+    options: WideOptions,
 ) -> Observations:
     if is_data_frame(source):
-        options = fields._asdict() if fields else {"layout": layout}
+        arguments = fields._asdict() if fields else {"layout": layout}
         if weight is not None:
-            options |= weight.arguments()
-        return Observations.from_table(source, **options, duplicates=duplicates)
+            arguments |= weight.arguments()
+        return Observations.from_table(
+            source, **arguments, **options.arguments(), duplicates=duplicates
+        )
     refuse_for_wide(weight)
     if isinstance(source, Observations):
-        return source
-    if fields or layout != "auto":
+        return source.without_values(options.missing)
+    if fields or layout != "auto" or options.label is not None or options.ignore:
         raise InputError(
-            f"row, column, value and layout are for tables with columns; got {type(source).__name__}."
+            "row, column, value, layout, label and ignore are for tables with columns; got "
+            f"{type(source).__name__}."
         )
-    return Observations.from_matrix(source, duplicates=duplicates)
+    return Observations.from_matrix(source, duplicates=duplicates).without_values(options.missing)
 
 
 def _own_name(file: IO[Any]) -> str:

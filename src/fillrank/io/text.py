@@ -1,7 +1,8 @@
-"""Text tables: delimiter, header, long or wide layout, numbers and labels."""
+"""Text tables: delimiter, header, numbers and labels, and the entries of long tables."""
 
 import csv
 import io
+import math
 import re
 from array import array
 from collections import Counter
@@ -15,23 +16,14 @@ import numpy as np
 
 from fillrank.errors import FileLocation, ReadError, Text, UnknownNameError
 from fillrank.runtime.memory import check_memory
-from fillrank.table.frames import Origin
-from fillrank.table.labels import as_labels, check_unique
-from fillrank.table.layout import LONG_HINT, Layout, LongFields, is_label_column, named_fields
-from fillrank.table.observations import Observations
-from fillrank.table.triplets import (
-    Duplicates,
-    Triplets,
-    encode_triplets,
-    errors_to_weights,
-    observed_cells,
-)
-from fillrank.table.weights import WeightField, refuse_for_wide
+from fillrank.table.labels import as_labels
+from fillrank.table.layout import LONG_HINT, is_label_column
+from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
+from fillrank.table.text_values import is_between, parse_value, shorten
+from fillrank.table.text_values import parse_number as parse_text_number
+from fillrank.table.triplets import Triplets, encode_triplets, with_intervals
 
-# In lower case. SAS and Stata write a point, spreadsheets #N/A, pandas <NA>.
-MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "missing"})
-MISSING |= {"?", "-", "--", "."}
-_MISSING_HINT = (
+MISSING_HINT = (
     "A missing value is an empty cell, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a "
     "point."
 )
@@ -40,7 +32,6 @@ DELIMITERS = {"::": "'::'", "\t": "tab", ";": "';'", "|": "'|'", ",": "','", " "
 _BLANK = " \t\r\n,;|:"  # lines of only these characters are blank
 _NOTES = ("source:", "sources:", "note:", "notes:")  # starts of a note below a table
 _NOTE_LETTERS = "sSnN* \t"  # first characters of notes
-_SHOWN = 60  # characters of a cell in a message
 _HEAD = 100  # lines that determine delimiter and header
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # 007 is a code, not a number
 _CHUNK = 2**16  # characters that are split into lines together
@@ -50,10 +41,6 @@ _FIRST_CHECK = 2**10  # lines of a long table
 _SIZE_ADVICE = (
     "Read a part of it, or save it as Parquet; long tables in Parquet are read in batches."
 )
-# A table without known column names is long if it has more lines than this per label, and more than
-# this fraction of distinct pairs: a few duplicates do not make it wide.
-_LINES_PER_LABEL = 1.5
-_DISTINCT_PAIRS = 0.9
 SMALL = 1_000_000  # characters below which importing pyarrow takes longer than it saves
 # 007, 0x7 and -0 are integers for pyarrow, but text here.
 _ODD_INTEGER = re.compile(r"(?<![0-9.])0[0-9xX]|-0(?![0-9.])")
@@ -80,10 +67,24 @@ class TextTable(NamedTuple):
             raise ReadError(
                 place=FileLocation(self.source, line, self.names[column]),
                 allowed="a number",
-                value=_shorten(text),
+                value=shorten(text),
                 advice=self._number_advice(column),
+                kind="number",
             )
         return number
+
+    def ends(self, text: str, line: int, column: int) -> tuple[float, float]:
+        """Parse a cell that may be a limit; equal ends if it is not, NaN if it is missing."""
+        number = parse_number(text, self.delimiter)
+        if number is None and (value := parse_value(text, self.has_decimal_comma)) is not None:
+            return value.low, value.high
+        number = self.number(text, line, column)
+        return number, number
+
+    @property
+    def has_decimal_comma(self) -> bool:
+        """Whether numbers may have one."""
+        return self.delimiter == ";"
 
     def numbers(self, fields: list[str], line: int, first: int) -> list[float]:
         """Parse the cells of a line from the first one that contains a value."""
@@ -100,12 +101,12 @@ class TextTable(NamedTuple):
 
     def _number_advice(self, column: int) -> list[Text]:
         if self.has_numbers(column):
-            return [_MISSING_HINT]
-        return ["Most cells of this column are text: remove it.", LONG_HINT]
+            return [MISSING_HINT]
+        return ["Most cells of this column are text.", LONG_HINT]
 
     def has_numbers(self, column: int) -> bool:
         """Whether most cells of a column are numbers or missing, in the first lines."""
-        return _are_numbers(
+        return are_numbers(
             [line[column] for line in self.head if len(line) > column], self.delimiter
         )
 
@@ -171,40 +172,7 @@ class LabelledTriplets(NamedTuple):
     triplets: Triplets
     row_labels: np.ndarray
     column_labels: np.ndarray
-
-
-def read_text(
-    text: str,
-    source: str,
-    fields: LongFields | None,
-    layout: Layout,
-    duplicates: Duplicates,
-    weight: WeightField | None = None,
-) -> Observations:
-    """Read a text table; `fillrank.io.read.read` documents the rules."""
-    table = open_table(text, source)
-    fields = fields or named_fields(table.names, layout)
-    weight_at = None if weight is None else table.position(weight.name)
-    if fields is not None:
-        row, column, value = map(table.position, fields)
-        entries = _parse_long(table, row, column, value, weight_at)
-    elif layout == "auto" and (found := _long_by_content(table, weight_at)) is not None:
-        entries, fields = found, LongFields(*table.names[:3])
-    else:
-        refuse_for_wide(weight)
-        return _from_wide(table, duplicates)
-    if weight is not None and weight.is_error:
-        entries = entries._replace(triplets=errors_to_weights(*entries))
-    origin = Origin("long", None, *fields) if table.has_header else Origin("long")
-    return Observations.from_positions(*entries, origin, duplicates)
-
-
-def _from_wide(table: TextTable, duplicates: Duplicates) -> Observations:
-    matrix, row_labels, column_labels, row_field = _parse_wide(table)
-    check_unique(row_labels, "row")
-    origin = Origin("wide", row_field=row_field)
-    triplets = observed_cells(matrix)
-    return Observations.from_positions(triplets, row_labels, column_labels, origin, duplicates)
+    intervals: np.ndarray | None = None
 
 
 # Delimiter and header.
@@ -249,7 +217,7 @@ def _may_be_note(fields: list[str], after_blank: bool) -> bool:
 
 
 def _note_advice(fields: list[str]) -> str:
-    return f"Delete the line if it is a note: {_shorten(fields[0])!r}."
+    return f"Delete the line if it is a note: {shorten(fields[0])!r}."
 
 
 def parse_number(text: str, delimiter: str) -> float | None:
@@ -260,17 +228,7 @@ def parse_number(text: str, delimiter: str) -> float | None:
     >>> parse_number("1,5", ";"), parse_number("n/a", ","), parse_number("1,5", "\\t")
     (1.5, nan, None)
     """
-    if not text:
-        return np.nan
-    if "_" in text:  # Python accepts underscores
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    if text.strip().lower() in MISSING:
-        return np.nan
-    return parse_number(text.replace(",", "."), ",") if delimiter == ";" and "," in text else None
+    return parse_text_number(text, delimiter == ";")
 
 
 def open_table(text: str, source: str, needs_header: bool = False) -> TextTable:
@@ -340,11 +298,19 @@ def _has_header(head: list[list[str]], width: int, delimiter: str) -> bool:
     columns = list(zip(*regular, strict=False))[: len(first)]
     if any(is_text[j] and first[j] in cells for j, cells in enumerate(columns)):
         return False  # a name that is repeated below is not a header
-    numeric = [j for j, cells in enumerate(columns) if _are_numbers(cells, delimiter)]
+    numeric = [j for j, cells in enumerate(columns) if are_numbers(cells, delimiter)]
     if 2 * sum(is_text[j] for j in numeric) > len(numeric):
         return True
-    filled = not any(name.strip() == "" for name in first[1:])
-    return is_label_column(first[0]) and filled and len(set(first)) == len(first)
+    are_names = len(set(first)) == len(first) and all(name.strip() for name in first[1:])
+    if not numeric and all(is_text) and _are_categories(columns):
+        return are_names
+    return is_label_column(first[0]) and are_names
+
+
+def _are_categories(columns: Sequence[Sequence[str]]) -> bool:
+    """Whether at least half of the columns have values that are repeated."""
+    n_repeated = sum(len(set(cells)) < len(cells) for cells in columns)
+    return 2 * n_repeated >= len(columns)
 
 
 def _check_may_be_header(head: list[list[str]], delimiter: str, source: str) -> None:
@@ -356,18 +322,24 @@ def _check_may_be_header(head: list[list[str]], delimiter: str, source: str) -> 
             raise ReadError(
                 "the first line must be a header with the name of each column",
                 place=source,
-                value=_shorten(name),
+                value=shorten(name),
                 advice="Add a first line with their names.",
             )
 
 
-def _are_numbers(cells: Sequence[str], delimiter: str) -> bool:
-    """Whether at least half of the cells are numbers or missing; a few others may be mistakes."""
-    return 2 * sum(parse_number(cell, delimiter) is None for cell in cells) <= len(cells)
+def are_numbers(cells: Sequence[str], delimiter: str) -> bool:
+    """Whether at least half of the cells are numbers, limits or missing; others may be mistakes.
+
+    Intervals such as 18-25 do not count: they may be labels.
+    """
+    return 2 * sum(not _is_number(cell, delimiter) for cell in cells) <= len(cells)
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+def _is_number(text: str, delimiter: str) -> bool:
+    if parse_number(text, delimiter) is not None:
+        return True
+    value = parse_value(text, delimiter == ";")
+    return value is not None and not is_between(value)
 
 
 def _check_header(names: list[str], source: str) -> None:
@@ -378,58 +350,25 @@ def _check_header(names: list[str], source: str) -> None:
         )
 
 
-# Long or wide.
-
-
-def _long_by_content(table: TextTable, weight: int | None) -> LabelledTriplets | None:
-    if len(table.names) not in (3, 4):
-        return None
-    if table.has_header and table.has_numbers(1):
-        return None  # as `_looks_long` would find, after all lines were parsed
-    try:
-        entries = _parse_long(table, 0, 1, 2, weight)
-    except ReadError:
-        if weight is not None or (not table.has_numbers(1) and table.has_numbers(2)):
-            raise  # it cannot be a wide table
-        return None
-    return entries if _looks_long(entries, table) else None
-
-
-def _looks_long(entries: LabelledTriplets, table: TextTable) -> bool:
-    (row_index, column_index, _, _), *labels = entries
-    if not all(_can_be_labels(each, table.delimiter) for each in labels):
-        return False
-    if not any(_mark_numbers(labels[1], table.delimiter)):
-        return True  # the second column is text, so the table cannot be a wide one
-    n_lines, n_labels = len(row_index), max(map(len, labels))
-    pairs = np.sort(row_index.astype(np.int64) * n_labels + column_index)
-    n_pairs = 1 + int(np.count_nonzero(np.diff(pairs)))
-    many = n_lines > _LINES_PER_LABEL * n_labels
-    return not table.has_header and many and n_pairs >= _DISTINCT_PAIRS * n_lines
-
-
-def _can_be_labels(labels: np.ndarray, delimiter: str) -> bool:
-    """Whether labels are integers or text, not fractions or missing values."""
-    return labels.dtype.kind == "i" or not any(_mark_numbers(labels, delimiter))
-
-
-def _mark_numbers(labels: np.ndarray, delimiter: str) -> list[bool]:
-    return [parse_number(str(label), delimiter) is not None for label in labels]
-
-
 # Entries.
 
 
-def _parse_long(
-    table: TextTable, row: int, column: int, value: int, weight: int | None = None
+def parse_long(
+    table: TextTable,
+    row: int,
+    column: int,
+    value: int,
+    weight: int | None = None,
+    missing: MissingValues = NO_MISSING_VALUES,
 ) -> LabelledTriplets:
     """Parse one entry per line, from the columns at three positions, or four with weights."""
-    if (fast := parse_long_fast(table, row, column, value, weight)) is not None:
+    if not missing and (fast := parse_long_fast(table, row, column, value, weight)) is not None:
         return fast
     rows: dict[str, int] = {}
     columns: dict[str, int] = {}
     row_index, column_index, values, weights = array("i"), array("i"), array("d"), array("d")
     n_lines = table.n_lines
+    upper: dict[int, float] = {}
     for line, fields in table.body():
         n_read = len(values)
         if n_read >= _FIRST_CHECK and n_read & (n_read - 1) == 0:  # at powers of two
@@ -437,16 +376,28 @@ def _parse_long(
         row_label, column_label = fields[row].strip(), fields[column].strip()
         if not (row_label and column_label):
             name = table.names[column if row_label else row]
-            raise ReadError("the label is missing", place=FileLocation(table.source, line, name))
+            place = FileLocation(table.source, line, name)
+            raise ReadError("the label is missing", place=place, kind="label")
         row_index.append(rows.setdefault(row_label, len(rows)))
         column_index.append(columns.setdefault(column_label, len(columns)))
-        values.append(table.number(fields[value], line, value))
+        low = high = math.nan
+        if not (missing and missing.has_text(fields[value])):
+            low, high = table.ends(fields[value], line, value)
+        if low < high:
+            upper[len(values)] = high
+        values.append(low)
         if weight is not None:
             weights.append(table.number(fields[weight], line, weight))
     triplets = Triplets(*map(np.array, (row_index, column_index, values)))
     if weight is not None:
         triplets = triplets._replace(weights=np.array(weights))
-    return LabelledTriplets(triplets, parse_labels(list(rows)), parse_labels(list(columns)))
+    labels = parse_labels(list(rows)), parse_labels(list(columns))
+    if not upper:
+        return LabelledTriplets(triplets, *labels)
+    ends = triplets.values.copy()
+    ends[list(upper)] = list(upper.values())
+    triplets, intervals = with_intervals(triplets, ends, *labels)
+    return LabelledTriplets(triplets, *labels, intervals)
 
 
 def _check_long(n_lines: int, n_read: int, n_labels: int) -> None:
@@ -457,39 +408,6 @@ def _check_long(n_lines: int, n_read: int, n_labels: int) -> None:
         f"a long table of {n_lines:,} lines",
         _SIZE_ADVICE,
     )
-
-
-def _parse_wide(table: TextTable) -> tuple[np.ndarray, np.ndarray, np.ndarray, str | None]:
-    """Parse one cell per entry; return the cells, both labels, the name of the label column."""
-    has_labels = _has_row_labels(table)
-    n_columns = len(table.names) - has_labels
-    n_labels = table.n_lines if has_labels else 0
-    check_memory(
-        _BYTES_PER_CELL * table.n_lines * n_columns + _BYTES_PER_LABEL * n_labels,
-        f"a wide table of up to {table.n_lines:,} lines and {n_columns:,} columns",
-        _SIZE_ADVICE,
-    )
-    labels, cells = [], array("d")
-    for line, fields in table.body():
-        if has_labels:
-            labels.append(fields[0].strip())
-            if not labels[-1]:
-                raise ReadError("the row label is missing", place=FileLocation(table.source, line))
-        cells.extend(table.numbers(fields, line, int(has_labels)))
-    n_rows = len(cells) // n_columns
-    row_labels = parse_labels(labels) if has_labels else np.arange(n_rows)
-    column_labels = np.arange(n_columns)
-    if table.has_header:
-        column_labels = parse_labels(table.names[has_labels:])
-    row_field = table.names[0] if has_labels and table.has_header else None
-    matrix = np.frombuffer(cells).reshape(n_rows, n_columns)
-    return matrix, row_labels, column_labels, row_field or None
-
-
-def _has_row_labels(table: TextTable) -> bool:
-    if table.has_header and is_label_column(table.names[0]):
-        return True
-    return not table.has_numbers(0)
 
 
 def parse_labels(labels: list[str]) -> np.ndarray:

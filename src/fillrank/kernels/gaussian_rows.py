@@ -9,6 +9,10 @@ change. The columns of a table are the rows of its transpose, so this one kernel
 Precisions of columns are included in values and factors, both multiplied by sqrt(b_j) as they are
 loaded. Weights of entries scale the tile: then the sums below are weighted without a change.
 
+Of some entries only an interval is known. The value of such an entry is drawn at the beginning of the
+row's turn, from its distribution truncated to the interval, and not stored: "the values, then the
+coefficients" is one block of the Gibbs sampler.
+
 A row is processed in cache: the factors of its columns are gathered once into a tile, component by
 component, and the residual exists only while the row is processed. The cost is O(n_i K) a row, and
 nothing is stored per entry. Rows are independent and every draw is addressed by row and component,
@@ -27,6 +31,7 @@ import numpy as np
 
 from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal_from_bits
+from fillrank.draws.normal_quantile import normal_in_interval
 from fillrank.draws.streams import row_bits, seek, start_stream
 from fillrank.kernels.simd import (
     LANES,
@@ -49,6 +54,8 @@ _AHEAD = 32
 _LINE = 64
 # Rows that have all the same prior.
 NO_SHIFTS = np.zeros((0, 0), np.float32)
+# No intervals.
+NO_LIMITS = np.zeros((2, 0))
 
 
 class Prior(NamedTuple):
@@ -75,13 +82,15 @@ class RowNoise(NamedTuple):
     ``variances`` (rows,) are s2_i. ``roots`` (columns,) are sqrt(b_j); empty if all are 1. With finite
     ``degrees`` nu the noise is Student-t: w_ij has the additional factor l_ij ~ Gamma(nu/2, rate nu/2),
     which is drawn at the beginning of the row's turn, with the ``purpose`` in its address, and not
-    stored.
+    stored. ``limits`` (2, k) are the lower and upper ends of the intervals in which values are known to
+    be; these values are drawn in the same way.
     """
 
     variances: np.ndarray
     roots: np.ndarray
     degrees: float
     purpose: int
+    limits: np.ndarray = NO_LIMITS
 
 
 class RowSums(NamedTuple):
@@ -261,13 +270,41 @@ def _draw(c, s, old, z, prior, i, p, noise_variance):
 
 @njit
 def _load_values(entries, first, last, roots, residual):
-    """residual = sqrt(b_j) x_j."""
-    if roots.size:
+    """residual = sqrt(b_j) x_j; 0 where an interval is known."""
+    if entries.cells.size:
+        for t in range(first, last):
+            root = roots[entries.indices[t]] if roots.size else roots.dtype.type(1)
+            is_exact = entries.cells[t] < 0
+            residual[t - first] = entries.values[t] * root if is_exact else roots.dtype.type(0)
+    elif roots.size:
         for t in range(first, last):
             residual[t - first] = entries.values[t] * roots[entries.indices[t]]
     else:
         for t in range(first, last):
             residual[t - first] = entries.values[t]
+
+
+@njit
+def _draw_values(entries, first, last, noise, i, bits, stream, row, residual):
+    """Draw the values of which an interval is known; the residual is their -z sqrt(b_j) before.
+
+    ``bits`` are random, 64 for each entry.
+    """
+    row_bits(stream, row, bits)
+    row_sd = math.sqrt(noise.variances[i])
+    for t in range(first, last):
+        cell = entries.cells[t]
+        if cell < 0:
+            continue
+        sd = row_sd
+        if entries.weights.size:
+            sd /= math.sqrt(entries.weights[t])
+        root = noise.roots[entries.indices[t]] if noise.roots.size else 1.0
+        minus_z = float(residual[t - first])
+        low = (root * noise.limits[0, cell] + minus_z) / sd
+        high = (root * noise.limits[1, cell] + minus_z) / sd
+        at = t - first
+        residual[at] = sd * normal_in_interval(bits[at], low, high, stream, row, at)
 
 
 @njit
@@ -315,6 +352,7 @@ def gaussian_rows(entries, own, other, prior, noise, address, sums, start, stop)
     is_student = noise.degrees < np.inf
     is_weighted = is_student or entries.weights.size > 0
     all_weights = np.ones(longest if is_weighted else 0, dtype=own.dtype)
+    all_bits = np.empty(longest if entries.cells.size else 0, dtype=np.uint64)
     minus = np.zeros(other.shape[1], dtype=own.dtype)
     n_free = prior.free.size
     bits = np.empty(n_free, dtype=np.uint64)
@@ -333,6 +371,9 @@ def gaussian_rows(entries, own, other, prior, noise, address, sums, start, stop)
             residual[t] = none
         _gather(entries.indices, first, last, minus, other, tile, stride, residual)
         at_row = address.first_row + i
+        if entries.cells.size:
+            value_bits = all_bits[: last - first]
+            _draw_values(entries, first, last, noise, i, value_bits, entry_stream, at_row, residual)
         if is_weighted:
             weights = all_weights[: last - first]
             for t in range(weights.size):

@@ -36,6 +36,9 @@ bounded as in the sampler, where v_k is the variance of component k of A - F B, 
 that vary. That is the mean of lambda given B and these variances, without its prior. If some features
 of a new row are not known, F has only the others: what it does not explain is then in L.
 
+Of values of other kinds than numbers only an interval is known. From the middle of the intervals there
+are ten alternations of (a, c | values) and values | a, c, which are normal in their intervals.
+
 A row without entries has the prior. The draws of the columns do not change, whereas a new fit would
 learn about the columns from the new rows. That costs little if there are few new rows, and enough
 fitted rows to determine the factors. A factor that the fit missed is missing in new rows, too: in
@@ -65,7 +68,9 @@ from fillrank.draws.streams import (
     start_stream,
     uniform,
 )
+from fillrank.draws.truncated_normal import truncated_normal
 from fillrank.kernels.factors import gram
+from fillrank.kernels.gaussian_rows import NO_LIMITS
 from fillrank.kernels.student_t import NEARLY_NORMAL
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.runtime.kernel_cache import njit
@@ -84,6 +89,8 @@ _PRECISIONS = 8
 # Alternations of coefficients and weights for Student-t noise. Each has its own random numbers: those of
 # draw t + step * _STEP, where t is below _STEP.
 _ALTERNATIONS, _STEP = 3, 2**16
+# The same for values of which only an interval is known.
+_VALUE_ALTERNATIONS = 10
 # New rows whose h is computed together.
 _TOGETHER = 4096
 # Against division by 0 if all weights of a block are 0.
@@ -98,7 +105,7 @@ class _Regression(NamedTuple):
     ``degrees`` is nu. ``turn`` (K, k) transforms c to the basis that all draws share. ``right`` (n, k)
     holds f_j. ``shifts`` (rows, k) is what features add to the mean of each new row, and ``scales``
     (rows,) holds sqrt(1 + h); both are empty without features. ``rows`` says for each new row whether
-    this is its regression; empty if all are.
+    this is its regression; empty if all are. ``limits`` (2, k) are the ends of intervals of values.
     """
 
     mean: np.ndarray
@@ -113,6 +120,7 @@ class _Regression(NamedTuple):
     shifts: np.ndarray
     scales: np.ndarray
     rows: np.ndarray
+    limits: np.ndarray
 
 
 class RowFeatures(NamedTuple):
@@ -273,6 +281,29 @@ def _weigh(tile, n, w, precision, degrees, stream, row, weighted):
 
 
 @njit
+def _draw_values(entries, i, regression, tile, origin, w, precision, stream):
+    """Draw the y_j of a row of which an interval is known, given w and a, in place.
+
+    ``origin`` holds the y_j of the values in ``entries``.
+    """
+    first, k = entries.pointers[i], w.size
+    for t in range(origin.size):
+        cell = entries.cells[first + t]
+        if cell < 0:
+            continue
+        mean = 0.0
+        for a in range(k):
+            mean += tile[a, t] * w[a]
+        root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
+        unit = root / regression.noise_sd[entries.indices[first + t]]
+        value = entries.values[first + t]
+        low = origin[t] + unit * (regression.limits[0, cell] - value)
+        high = origin[t] + unit * (regression.limits[1, cell] - value)
+        seek(stream, i, t)
+        tile[k, t] = truncated_normal(stream, mean, 1.0 / math.sqrt(precision), low, high)
+
+
+@njit
 def _solve_transposed(system, v):
     """v becomes R^-T v, for the lower triangular R in the first rows of ``system``."""
     for a in range(v.size - 1, -1, -1):
@@ -338,8 +369,11 @@ def _regress_rows(entries, regression, address, new, start, stop):
     L, turn, precisions = regression.L, regression.turn, regression.precisions
     key, degrees, k = address.key, regression.degrees, regression.mean.size
     longest = longest_row(entries.pointers, start, stop)
-    last = _ALTERNATIONS - 1 if degrees < math.inf else 0
-    tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, longest if last else 0))
+    is_student, has_intervals = degrees < math.inf, entries.cells.size > 0
+    last = _ALTERNATIONS - 1 if is_student else 0
+    if has_intervals:
+        last = _VALUE_ALTERNATIONS - 1
+    tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, longest if is_student else 0))
     gram, system = np.empty((k + 1, k + 1)), np.empty((k + 1, k))
     bits, probabilities = np.empty(k, dtype=np.uint64), np.empty(precisions.size)
     centre, w, noise, c = regression.mean.copy(), np.empty(k), np.empty(k), np.empty(k)
@@ -353,9 +387,10 @@ def _regress_rows(entries, regression, address, new, start, stop):
             centre[:] = regression.mean + regression.shifts[i]
             scale = regression.scales[i]
             _widen(tile, n, k, scale)
+        origin = tile[k, :n].copy()
         for step in range(last + 1):
             sweep = address.sweep + step * _STEP
-            _products(weighted if step else tile, n, gram)
+            _products(weighted if step and is_student else tile, n, gram)
             a = _draw_precision(gram, n, i, precisions, key, sweep, system, probabilities)
             if step == last and precisions.size > 1:
                 _add_expected(
@@ -366,7 +401,10 @@ def _regress_rows(entries, regression, address, new, start, stop):
             _draw_coefficients(system, stream, i, bits, w, noise)
             if step < last:
                 stream = start_stream(key, sweep, AUGMENTATION)
-                _weigh(tile, n, w + noise, a, degrees, stream, i, weighted)
+                if has_intervals:
+                    _draw_values(entries, i, regression, tile, origin, w + noise, a, stream)
+                if is_student:
+                    _weigh(tile, n, w + noise, a, degrees, stream, i, weighted)
         for b in range(k):
             c[b] = centre[b]
             w[b] *= scale
@@ -442,8 +480,12 @@ def _group(
     return _Group(rows, fitted, new, products, weights, of_feature[weights])
 
 
-def _regression(draw: Draw, basis: np.ndarray, group: _Group) -> _Regression:
-    """The regression of a new row under a draw; ``basis`` (n, K) is orthonormal."""
+def _regression(draw: Draw, basis: np.ndarray, group: _Group, limits: np.ndarray) -> _Regression:
+    """The regression of a new row under a draw; ``basis`` (n, K) is orthonormal.
+
+    The first intervals of ``limits`` are those of the draw.
+    """
+    own = draw.limits.shape[1]
     rest = _unexplained(draw, group)
     mean, L = empirical_law(rest)
     shifts, scales = _law_of_features(draw, group, rest, mean, L)
@@ -465,6 +507,7 @@ def _regression(draw: Draw, basis: np.ndarray, group: _Group) -> _Regression:
         shifts,
         scales,
         group.rows,
+        np.hstack([draw.limits, limits[:, own:]]),
     )
 
 
@@ -517,6 +560,7 @@ def fold_in_rows(
     workers: Workers,
     seed: int = 0,
     features: RowFeatures | None = None,
+    limits: np.ndarray = NO_LIMITS,
 ) -> tuple[list[Draw], Draw]:
     """The posterior of new rows in the columns that were fitted: its draws and its mean.
 
@@ -534,6 +578,8 @@ def fold_in_rows(
         For the draws; the mean does not depend on it.
     features : RowFeatures, optional
         The features whose weights the draws have; None if they have none.
+    limits : ndarray (2, k)
+        The ends of the intervals of which the entries have numbers; those of the draws come first.
 
     Returns
     -------
@@ -560,7 +606,7 @@ def fold_in_rows(
         left = np.empty((n_rows, draw.left.shape[1]), draw.left.dtype)
         new = _NewRows(means, left, np.empty(n_rows))
         for group in groups:
-            _regress(entries, _regression(draw, basis, group), address, new, workers)
+            _regress(entries, _regression(draw, basis, group, limits), address, new, workers)
         variances += 1.0 / new.precisions
         folded.append(draw._replace(left=left, noise=draw.noise._replace(rows=new.precisions)))
     left = (means / len(draws)).astype(basis.dtype)

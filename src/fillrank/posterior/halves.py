@@ -42,6 +42,7 @@ def _rounded(draw: Draw) -> Draw:
             # The weights of features are in the coordinates of the factors.
             _half(row_weights * balance) if row_weights.size else row_weights,
             _half(column_weights / balance) if column_weights.size else column_weights,
+            draw.limits,
         )
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fillrank.samplers.model import Draw
+
 if TYPE_CHECKING:
     from fillrank.posterior.low_rank import LowRankPosterior
 
@@ -24,6 +26,10 @@ class Imputations:
         chosen = np.linspace(0, len(posterior.draws) - 1, n).round().astype(int)
         self._draws = [posterior.draws[t] for t in chosen]
 
+    def draw(self, number: int) -> Draw:
+        """The stored draw of an imputation."""
+        return self._draws[number]
+
     def row(self, number: int, i: int) -> np.ndarray:
         """The values of an imputation in all cells of a row."""
         draw = self._draws[number]
@@ -35,6 +41,12 @@ class Imputations:
         signal = draw.right @ draw.left[i]
         every = slice(None)
         return self._units.restore(signal + np.sqrt(draw.noise.at(i, every)) * noise, every)
+
+    def within(
+        self, number: int, rows: np.ndarray, columns: np.ndarray, ends: np.ndarray
+    ) -> np.ndarray:
+        """Values in intervals with the ends (cells, 2): those of the imputation, moved into them."""
+        return np.clip(self.at(number, rows, columns), *ends.T)
 
     def at(self, number: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The values of an imputation in the cells (rows_p, columns_p), which are sorted by row."""

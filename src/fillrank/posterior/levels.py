@@ -13,7 +13,7 @@ from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import NO_BLOCKS, Blocks
 from fillrank.kernels.ordinal import Scorer, add_levels, add_margins
 from fillrank.posterior.imputation import Imputations
-from fillrank.posterior.low_rank import Axis, Kind
+from fillrank.posterior.low_rank import Axis, Kind, LowRankPosterior, Statistic
 from fillrank.posterior.recommend import Top, TopQuery, best_by_score
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import ipm3f as gibbs
@@ -136,7 +136,40 @@ class LevelPosterior:
         """Numbers of rows and columns."""
         return len(self.scorers[0].left), len(self.scorers[0].right)
 
-    def predict(self, rows: np.ndarray, columns: np.ndarray, workers: Workers) -> np.ndarray:
+    @property
+    def low_rank(self) -> LowRankPosterior:
+        """Not supported: there is no posterior of a signal."""
+        raise NotSupportedError("predictions by margins have no posterior of a signal.")
+
+    def latent_labels(self) -> np.ndarray:
+        """Not supported: there are no latent columns."""
+        raise NotSupportedError("predictions by margins have no latent columns.")
+
+    def probabilities(self, rows: np.ndarray, column: int, workers: Workers) -> np.ndarray:
+        """Not supported: margins do not say how probable a level is."""
+        raise NotSupportedError("predictions by margins have no probabilities of levels.")
+
+    @property
+    def column_kinds(self) -> list[str]:
+        """All are ordered levels."""
+        return ["ordered"] * self.shape[1]
+
+    @property
+    def level_columns(self) -> np.ndarray:
+        """None has levels with probabilities."""
+        return np.zeros(self.shape[1], dtype=bool)
+
+    def level_values(self, column: int) -> np.ndarray:
+        """The values of the levels, ascending."""
+        return self.levels
+
+    def predict(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        workers: Workers,
+        statistic: Statistic = "auto",
+    ) -> np.ndarray:
         """The levels of the cells (rows_p, columns_p): those whose thresholds the scores reach.
 
         Scores and thresholds are averaged over the scorers, not levels: the prediction is a level.
@@ -202,6 +235,12 @@ class LevelPosterior:
         """Not supported: margins do not say how probable a level is."""
         raise NotSupportedError("predictions by margins have no intervals.")
 
+    def within(
+        self, rows: np.ndarray, columns: np.ndarray, ends: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """Not supported: levels are no intervals of numbers."""
+        raise NotSupportedError("max-margin methods take no intervals of values.")
+
     def log_density(
         self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, workers: Workers
     ) -> np.ndarray:
@@ -213,7 +252,12 @@ class LevelPosterior:
         raise NotSupportedError("predictions by margins have no draws.")
 
     def fold_in(
-        self, entries: Entries, axis: Axis, workers: Workers, features: np.ndarray | None = None
+        self,
+        entries: Entries,
+        axis: Axis,
+        workers: Workers,
+        features: np.ndarray | None = None,
+        intervals: np.ndarray | None = None,
     ) -> LevelPosterior:
         """The posterior of new rows in the columns that were fitted.
 
@@ -238,11 +282,16 @@ class LevelPosterior:
         axis: Axis,
         workers: Workers,
         source: LevelPosterior,
+        intervals: np.ndarray | None = None,
     ) -> LevelPosterior:
         """Not supported: the thresholds of a row and its columns are fitted together."""
         raise NotSupportedError(
             "max-margin methods learn from new entries by a new fit only. GASR and BPMF can be updated."
         )
+
+    def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """Not supported: levels by margins have no noise."""
+        raise NotSupportedError("predictions by margins have no noise.")
 
     def top(self, query: TopQuery, workers: Workers) -> Top:
         """The columns with the highest predicted levels; within a level, with the largest margins.

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import betaln, logsumexp, ndtri
 
-from fillrank.errors import InputError, NotSupportedError
+from fillrank.errors import InputError, NotSupportedError, Setting
 from fillrank.features.blocks import NO_BLOCKS, Blocks
 from fillrank.features.new_rows import Axis as Axis
 from fillrank.features.new_rows import (
@@ -20,6 +20,7 @@ from fillrank.features.new_rows import (
     with_new_side,
     with_values_at,
 )
+from fillrank.kernels.gaussian_rows import NO_LIMITS
 from fillrank.kernels.predictions import (
     Student,
     mixture_quantiles,
@@ -33,9 +34,12 @@ from fillrank.posterior.recommend import Top, TopQuery, best_by_draw, best_by_me
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw, Noise
 from fillrank.table.entries import Entries
+from fillrank.table.latent import FAR
 from fillrank.table.units import Units, location_and_scale, standardise_new
 
 Kind = Literal["signal", "observation"]
+Statistic = Literal["auto", "mean", "median", "mode"]
+STATISTICS: tuple[Statistic, ...] = ("auto", "mean", "median", "mode")
 # The largest number of draws in a fitted model: enough for intervals, and files stay small.
 MOST_DRAWS = 128
 # Cells processed together: all draws of a block stay in cache.
@@ -94,6 +98,27 @@ def _own_unit(values: np.ndarray) -> tuple[float, float]:
             f"their own units; one of the columns has {np.unique(values).size}."
         )
     return location_and_scale(values, centre=True)
+
+
+def _no_levels() -> NotSupportedError:
+    return NotSupportedError(
+        "this model has numbers only, so it has no probabilities of levels",
+        advice=("Set the kind of a column in ", Setting("kinds", ...), " and fit again."),
+    )
+
+
+def _standard_intervals(
+    entries: Entries, columns: np.ndarray, units: Units, intervals: np.ndarray | None
+) -> tuple[Entries, np.ndarray]:
+    """The entries, numbered anew, and the ends (2, k) of their intervals in standard units."""
+    if intervals is None or not entries.cells.size:
+        return entries, NO_LIMITS
+    inside = np.flatnonzero(entries.cells >= 0)
+    j = columns[inside]
+    ends = (intervals[entries.cells[inside]].T - units.location[j]) / units.scale[j]
+    cells = np.full(entries.n_entries, -1, dtype=np.int32)
+    cells[inside] = np.arange(inside.size)
+    return entries._replace(cells=cells), np.clip(ends, -FAR, FAR)
 
 
 class _NewSide(NamedTuple):
@@ -166,8 +191,17 @@ class LowRankPosterior:
         """Factors (left, right) whose product is the mean signal in standard units."""
         return self.mean.left, self.mean.right
 
-    def predict(self, rows: np.ndarray, columns: np.ndarray, workers: Workers) -> np.ndarray:
-        """Posterior means of the cells (rows_p, columns_p)."""
+    def predict(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        workers: Workers,
+        statistic: Statistic = "auto",
+    ) -> np.ndarray:
+        """Posterior means of the cells (rows_p, columns_p).
+
+        The distribution of a number is nearly symmetric, so other statistics are the same.
+        """
         left, right = self.mean.left, self.mean.right
         location, scale, value_range = self.units
         units = (location, scale, *(value_range or (-np.inf, np.inf)))
@@ -218,6 +252,12 @@ class LowRankPosterior:
         """The degrees of freedom of the noise of every draw; infinite if it is Gaussian."""
         return student(np.array([draw.noise.degrees for draw in self.draws]))
 
+    def within(
+        self, rows: np.ndarray, columns: np.ndarray, ends: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """Predictions of values that are known to be in intervals, moved into them."""
+        return np.clip(self.predict(rows, columns, workers), *ends.T)
+
     def log_density(
         self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, workers: Workers
     ) -> np.ndarray:
@@ -255,8 +295,40 @@ class LowRankPosterior:
         """The same as `predict`: predictions are means over draws."""
         return self.predict(rows, columns, workers)
 
+    def latent_labels(self) -> np.ndarray:
+        """Not supported: there are no latent columns."""
+        raise NotSupportedError("a table of numbers has no latent columns.")
+
+    def probabilities(self, rows: np.ndarray, column: int, workers: Workers) -> np.ndarray:
+        """Not supported: numbers have no levels."""
+        raise _no_levels()
+
+    @property
+    def column_kinds(self) -> list[str]:
+        """All are numbers."""
+        return ["number"] * self.shape[1]
+
+    @property
+    def level_columns(self) -> np.ndarray:
+        """None has levels: all are numbers."""
+        return np.zeros(self.shape[1], dtype=bool)
+
+    def level_values(self, column: int) -> np.ndarray:
+        """Not supported: numbers have no levels."""
+        raise _no_levels()
+
+    @property
+    def low_rank(self) -> LowRankPosterior:
+        """The posterior of the signal: itself."""
+        return self
+
     def fold_in(
-        self, entries: Entries, axis: Axis, workers: Workers, features: np.ndarray | None = None
+        self,
+        entries: Entries,
+        axis: Axis,
+        workers: Workers,
+        features: np.ndarray | None = None,
+        intervals: np.ndarray | None = None,
     ) -> LowRankPosterior:
         """The posterior of new rows in the columns that were fitted, or of new columns in the rows.
 
@@ -271,6 +343,8 @@ class LowRankPosterior:
         features : ndarray (n_new, p), optional
             The values of the new rows in the blocks of given features, side by side; zeros where they
             are not known. The pattern of missing values is that of the entries.
+        intervals : ndarray (k, 2), optional
+            The ends of the intervals of which the entries have numbers, in the units of the data.
 
         Notes
         -----
@@ -283,12 +357,33 @@ class LowRankPosterior:
         else:
             units, columns = self._units_of_new(entries)
         standard = entries._replace(values=standardise_new(entries.values, columns, units))
-        new = self._regress(standard, axis, workers, features)
+        standard, limits = _standard_intervals(standard, columns, units, intervals)
+        return self.fold_in_standard(standard, axis, workers, features, limits, units)
+
+    def fold_in_standard(
+        self,
+        entries: Entries,
+        axis: Axis,
+        workers: Workers,
+        features: np.ndarray | None,
+        limits: np.ndarray,
+        units: Units,
+    ) -> LowRankPosterior:
+        """The same for entries in standard units; ``limits`` (2, k) are the ends of their intervals.
+
+        ``units`` are those of the columns of the result.
+        """
+        new = self._regress(entries, axis, workers, features, limits)
         blocks = with_new_side(self.blocks, axis, new.values, entries.pointers.size - 1)
         return LowRankPosterior(new.draws, units, new.mean, self.has_draws, blocks)
 
     def _regress(
-        self, entries: Entries, axis: Axis, workers: Workers, features: np.ndarray | None
+        self,
+        entries: Entries,
+        axis: Axis,
+        workers: Workers,
+        features: np.ndarray | None,
+        limits: np.ndarray = NO_LIMITS,
     ) -> _NewSide:
         """The draws of new rows (or columns), from their entries in standard units."""
         side = side_of(self.blocks, axis)
@@ -298,11 +393,12 @@ class LowRankPosterior:
             fitted = [block.values for block in side]
             both = RowFeatures(fitted, values, known_blocks(values))
         if axis == "rows":
-            draws, mean = fold_in_rows(self.draws, self.mean, entries, workers, 0, both)
+            draws, mean = fold_in_rows(self.draws, self.mean, entries, workers, 0, both, limits)
             return _NewSide(draws, mean, values)
         turned = [draw.transpose() for draw in self.draws]
         # Another seed: the draws of new columns are independent of those of new rows.
-        draws, mean = fold_in_rows(turned, self.mean.transpose(), entries, workers, 1, both)
+        mean = self.mean.transpose()
+        draws, mean = fold_in_rows(turned, mean, entries, workers, 1, both, limits)
         return _NewSide([draw.transpose() for draw in draws], mean.transpose(), values)
 
     def update(
@@ -312,6 +408,7 @@ class LowRankPosterior:
         axis: Axis,
         workers: Workers,
         source: LowRankPosterior,
+        intervals: np.ndarray | None = None,
     ) -> LowRankPosterior:
         """The same with some rows (or columns) drawn again, given all of their entries.
 
@@ -325,14 +422,30 @@ class LowRankPosterior:
         workers : Workers
         source : LowRankPosterior
             The posterior whose rows are the prior: that of the fit.
+        intervals : ndarray (k, 2), optional
+            As in `fold_in`.
         """
         columns = entries.indices
         if axis == "columns":
             columns = np.repeat(positions, np.diff(entries.pointers))
         standard = entries._replace(values=standardise_new(entries.values, columns, self.units))
+        standard, limits = _standard_intervals(standard, columns, self.units, intervals)
+        return self.update_standard(standard, positions, axis, workers, source, limits)
+
+    def update_standard(
+        self,
+        entries: Entries,
+        positions: np.ndarray,
+        axis: Axis,
+        workers: Workers,
+        source: LowRankPosterior,
+        limits: np.ndarray,
+    ) -> LowRankPosterior:
+        """The same for entries in standard units, as in `fold_in_standard`."""
         side = side_of(self.blocks, axis)
         given = [block.values[positions] for block in side if is_given(block)]
-        new = source._regress(standard, axis, workers, np.hstack(given) if given else None)
+        features = np.hstack(given) if given else None
+        new = source._regress(entries, axis, workers, features, limits)
         blocks = self.blocks._replace(**{axis: with_values_at(side, positions, new.values)})
         mean = _spliced_mean(self.mean, new.mean, positions, axis)
         draws = [mean]

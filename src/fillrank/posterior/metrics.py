@@ -11,7 +11,7 @@ def rmse(truth: np.ndarray, predicted: np.ndarray) -> float:
     >>> rmse(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     1.4142135623730951
     """
-    return float(np.sqrt(np.mean((truth - predicted) ** 2)))
+    return float(np.sqrt(np.mean((truth - predicted) ** 2))) if truth.size else float("nan")
 
 
 def mae(truth: np.ndarray, predicted: np.ndarray) -> float:
@@ -22,7 +22,7 @@ def mae(truth: np.ndarray, predicted: np.ndarray) -> float:
     >>> mae(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     1.0
     """
-    return float(np.mean(np.abs(truth - predicted)))
+    return float(np.mean(np.abs(truth - predicted))) if truth.size else float("nan")
 
 
 def nmae(truth: np.ndarray, predicted: np.ndarray, value_range: tuple[float, float]) -> float:
@@ -59,5 +59,7 @@ def interval_score(truth: np.ndarray, low: np.ndarray, high: np.ndarray, level: 
     >>> round(interval_score(np.array([1.0, 2.0]), np.array([0.0, 3.0]), np.array([2.0, 4.0]), 0.9), 2)
     11.5
     """
+    if not truth.size:
+        return float("nan")
     outside = np.maximum(low - truth, 0.0) + np.maximum(truth - high, 0.0)
     return float(np.mean(high - low + 2.0 / (1.0 - level) * outside))

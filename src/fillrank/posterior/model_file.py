@@ -1,10 +1,10 @@
-"""Model files, layouts 1 to 3: which parts a file has for each method, and what is checked in them.
+"""Model files, layouts 1 to 4: which parts a file has for each method, and what is checked in them.
 
 A file has numbers and labels and nothing that could be executed. Its parts have the names of fitted
 attributes. Everything in a file is checked before it is used: kernels do not check positions.
 
-Files are written in layout 3. Layout 2 had no features of rows and columns, and layout 1 had one noise
-variance and one unit for all cells.
+Files are written in layout 4. Layout 3 had numbers only, layout 2 no features of rows and columns, and
+layout 1 one noise variance and one unit for all cells.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 from fillrank.errors import FillrankError, InputError, NotSupportedError, ReadError
 from fillrank.features.blocks import Blocks
 from fillrank.kernels.ordinal import Scorer
+from fillrank.posterior.kinds import KindPosterior
 from fillrank.posterior.levels import (
     FitRows,
     FitRowsByMargin,
@@ -38,6 +39,16 @@ from fillrank.posterior.stored_features import (
     restored_blocks,
     restored_weights,
     stored_side,
+)
+from fillrank.posterior.stored_kinds import (
+    StoredCoding,
+    StoredType,
+    check_types,
+    restored_coding,
+    restored_posterior,
+    restored_types,
+    stored_coding,
+    stored_types,
 )
 from fillrank.posterior.validation import (
     check_history,
@@ -66,6 +77,8 @@ _MOST_THREADS = 1024
 # Below this the losses of a table of any size exceed double precision.
 SMALLEST_MARGIN_PENALTY = 1e-4
 _Field = str | int | float | bool | None
+# The first layout that knows kinds of values.
+_FIRST_WITH_KINDS = 4
 
 
 class ModelParts(NamedTuple):
@@ -97,8 +110,34 @@ class _WeightedEntries(NamedTuple):
     weights: np.ndarray
 
 
+class _MixedEntries(NamedTuple):
+    """The entries that were fitted, of which some are known to be in an interval (k, 2)."""
+
+    row_index: np.ndarray
+    column_index: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray | None
+    cells: np.ndarray
+    intervals: np.ndarray
+
+
 class _Table(NamedTuple):
     """The table that was fitted: its labels and layout, and its entries on request."""
+
+    row_labels: Labels
+    column_labels: Labels
+    layout: Literal["long", "wide", "matrix", "sparse", "triplets"]
+    backend: Literal["pandas", "polars", "pyarrow", "modin", "cudf"] | None
+    row_field: _Field
+    column_field: _Field
+    value_field: _Field
+    rows_in_index: bool
+    entries: _Entries | _WeightedEntries | _MixedEntries | None
+    column_types: list[StoredType] | None
+
+
+class _Table3(NamedTuple):
+    """The same in layouts up to 3."""
 
     row_labels: Labels
     column_labels: Labels
@@ -127,7 +166,18 @@ class _StoredDraw(NamedTuple):
 
 
 class _LowRank(NamedTuple):
-    """The posterior of a method that predicts numbers."""
+    """The posterior of a low-rank signal, and the kinds of values if they are not all numbers."""
+
+    draws: list[_StoredDraw]
+    units: Units
+    mean: _StoredDraw
+    row_features: StoredSide | None
+    column_features: StoredSide | None
+    coding: StoredCoding | None
+
+
+class _LowRank3(NamedTuple):
+    """The same in layout 3."""
 
     draws: list[_StoredDraw]
     units: Units
@@ -240,7 +290,7 @@ _MARGIN_REQUIRED = _REQUIRED | {"levels_", "penalty_"}
 _SHARED_SETTINGS = {"max_rank", "n_threads", "progress", "random_state"}
 _RUN_SETTINGS = _SHARED_SETTINGS | {
     "burn_in", "dtype", "keep_empty", "missingness", "n_chains", "n_sweeps", "noise", "robust", "start",
-    "units", "value_range",
+    "units", "value_range", "likelihood", "round",
 }  # fmt: skip
 _SOLVER_SETTINGS = _SHARED_SETTINGS | {
     "effects", "max_iterations", "penalty", "tolerance", "value_range",
@@ -315,9 +365,11 @@ def read_model(path: str | os.PathLike[str]) -> ModelParts:
 
 def _parts_type(method: str, names: Iterable[str], version: int) -> Any:
     """The type of the parts of these names in a version of the layout."""
-    hints = {"settings": dict[str, Any], "table": _Table} | _LAYOUTS[method].parts
+    table = _Table if version >= _FIRST_WITH_KINDS else _Table3
+    hints = {"settings": dict[str, Any], "table": table} | _LAYOUTS[method].parts
     if hints["posterior_"] is _LowRank:
-        hints["posterior_"] = {1: _LowRank1, 2: _LowRank2}.get(version, _LowRank)
+        older = {1: _LowRank1, 2: _LowRank2, 3: _LowRank3}
+        hints["posterior_"] = older.get(version, _LowRank)
     if unknown := set(names) - hints.keys():
         raise ReadError(f"{method} has no such parts: {in_short(sorted(unknown))}.")
     return NamedTuple("Parts", [(name, hints[name]) for name in names])
@@ -333,17 +385,18 @@ def _as_json(value: Any) -> Any:
 
 
 def _posterior_part(posterior: Posterior) -> _LowRank | _Levels:
-    if isinstance(posterior, LowRankPosterior):
-        draws, blocks = posterior.draws, posterior.blocks
-        return _LowRank(
-            [_stored_draw(draw) for draw in draws],
-            posterior.units,
-            _stored_draw(posterior.mean),
-            stored_side(blocks.rows, [draw.row_weights for draw in draws]),
-            stored_side(blocks.columns, [draw.column_weights for draw in draws]),
-        )
-    assert isinstance(posterior, LevelPosterior)
-    return _Levels(posterior.scorers, posterior.levels)
+    if isinstance(posterior, LevelPosterior):
+        return _Levels(posterior.scorers, posterior.levels)
+    signal = posterior.low_rank
+    draws, blocks = signal.draws, signal.blocks
+    return _LowRank(
+        [_stored_draw(draw) for draw in draws],
+        signal.units,
+        _stored_draw(signal.mean),
+        stored_side(blocks.rows, [draw.row_weights for draw in draws]),
+        stored_side(blocks.columns, [draw.column_weights for draw in draws]),
+        stored_coding(posterior) if isinstance(posterior, KindPosterior) else None,
+    )
 
 
 def _stored_draw(draw: Draw) -> _StoredDraw:
@@ -358,10 +411,14 @@ def _unless_ones(precisions: np.ndarray) -> np.ndarray | None:
 
 def _table_part(observations: Observations, with_data: bool) -> _Table:
     origin = observations.origin
-    entries: _Entries | _WeightedEntries | None = None
+    entries: _Entries | _WeightedEntries | _MixedEntries | None = None
     if with_data:
         entries = _Entries(observations.row_index, observations.column_index, observations.values)
-        if observations.weights is not None:
+        if observations.cells is not None and observations.intervals is not None:
+            entries = _MixedEntries(
+                *entries, observations.weights, observations.cells, observations.intervals
+            )
+        elif observations.weights is not None:
             entries = _WeightedEntries(*entries, observations.weights)
     return _Table(
         observations.row_labels,
@@ -373,6 +430,7 @@ def _table_part(observations: Observations, with_data: bool) -> _Table:
         origin.value_field,
         origin.rows_in_index,
         entries,
+        stored_types(observations.column_types),
     )
 
 
@@ -392,9 +450,11 @@ def _unpack(content: Content) -> ModelParts:
     if isinstance(part, _LowRank1):
         part = _updated(part, shape)
     if isinstance(part, _LowRank2):
-        part = _LowRank(*part, row_features=None, column_features=None)
+        part = _LowRank3(*part, row_features=None, column_features=None)
+    if isinstance(part, _LowRank3):
+        part = _LowRank(*part, coding=None)
     if isinstance(part, _LowRank):
-        posterior: Posterior = _low_rank_of(part, record, shape)
+        posterior: Posterior = _signal_of(part, record, observations)
     else:
         posterior = _levels_of(part, _row_fitter(method, settings, record), fitted, shape)
         if record.traces is not None:
@@ -428,6 +488,16 @@ def _updated(part: _LowRank1, shape: tuple[int, int]) -> _LowRank2:
     ]
     location, scale, value_range = part.units
     return _LowRank2(draws[:-1], Units.equal(location, scale, shape[1], value_range), draws[-1])
+
+
+def _signal_of(part: _LowRank, record: Record, observations: Observations) -> Posterior:
+    """The posterior of a signal, or of the kinds of values that follow from it."""
+    if part.coding is None:
+        return _low_rank_of(part, record, observations.shape)
+    coding = restored_coding(part.coding, observations.column_labels)
+    check_types(coding, observations.column_types)
+    latent_shape = observations.shape[0], coding.n_latent
+    return restored_posterior(_low_rank_of(part, record, latent_shape), part.coding, coding)
 
 
 def _low_rank_of(part: _LowRank, record: Record, shape: tuple[int, int]) -> LowRankPosterior:
@@ -518,7 +588,7 @@ def _checked_settings(method: str, settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _observations_of(table: _Table | None) -> Observations:
+def _observations_of(table: _Table | _Table3 | None) -> Observations:
     if table is None:
         raise ReadError("it does not say which table it was fitted on.")
     try:
@@ -545,6 +615,10 @@ def _observations_of(table: _Table | None) -> Observations:
         table.rows_in_index,
     )
     pointers = np.searchsorted(entries.row_index, np.arange(shape[0] + 1))
+    mixed = entries if isinstance(entries, _MixedEntries) else None
+    types = None
+    if isinstance(table, _Table):
+        types = restored_types(table.column_types, shape[1])
     return Observations(
         pointers,
         entries.column_index,
@@ -552,11 +626,16 @@ def _observations_of(table: _Table | None) -> Observations:
         table.row_labels,
         table.column_labels,
         origin,
-        weights=entries.weights if isinstance(entries, _WeightedEntries) else None,
+        weights=None if isinstance(entries, _Entries) else entries.weights,
+        column_types=types,
+        cells=None if mixed is None else mixed.cells,
+        intervals=None if mixed is None else mixed.intervals,
     )
 
 
-def _check_entries(entries: _Entries | _WeightedEntries, shape: tuple[int, int]) -> None:
+def _check_entries(
+    entries: _Entries | _WeightedEntries | _MixedEntries, shape: tuple[int, int]
+) -> None:
     """Entries as Observations have them: within the table, in order, each cell once."""
     i, j, values = entries.row_index, entries.column_index, entries.values
     valid = (
@@ -571,8 +650,26 @@ def _check_entries(entries: _Entries | _WeightedEntries, shape: tuple[int, int])
     )
     if not valid:
         raise ReadError("its entries are not those of a table of its size.")
-    if isinstance(entries, _WeightedEntries):
-        weights = entries.weights
+    if isinstance(entries, _MixedEntries):
+        _check_intervals(entries)
+    weights = None if isinstance(entries, _Entries) else entries.weights
+    if weights is not None:
         is_known = weights.dtype == np.float64 and weights.shape == values.shape
         if not is_known or not (np.isfinite(weights) & (weights > 0)).all():
             raise ReadError("its weights must be finite and above 0, one for each entry.")
+
+
+def _check_intervals(entries: _MixedEntries) -> None:
+    """Numbers of intervals that are there, with a lower and an upper end."""
+    cells, intervals = entries.cells, entries.intervals
+    is_valid = (
+        cells.dtype == np.int32
+        and cells.shape == entries.values.shape
+        and intervals.dtype == np.float64
+        and intervals.ndim == 2
+        and intervals.shape[1] == 2
+        and bool(((cells >= -1) & (cells < len(intervals))).all())
+        and bool((intervals[:, 0] < intervals[:, 1]).all())
+    )
+    if not is_valid:
+        raise ReadError("its intervals of values are not valid.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from fillrank.features.blocks import Blocks
 from fillrank.posterior.imputation import Imputations
-from fillrank.posterior.low_rank import Axis, Kind
+from fillrank.posterior.low_rank import Axis, Kind, LowRankPosterior, Statistic
 from fillrank.posterior.recommend import Top, TopQuery
 from fillrank.runtime.threads import Workers
 from fillrank.table.entries import Entries
@@ -47,14 +47,30 @@ class Posterior(Protocol):
         """The features of rows and columns; empty for methods that take none."""
 
     @property
+    def low_rank(self) -> LowRankPosterior:
+        """The posterior of the signal; NotSupportedError for margins."""
+
+    def latent_labels(self) -> np.ndarray:
+        """The label of the column of each latent column."""
+
+    @property
     def new_row_nbytes(self) -> int:
         """The memory that a new row takes while it is folded in."""
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
         """Factors (left, right) whose product is the signal, or the score of levels."""
 
-    def predict(self, rows: np.ndarray, columns: np.ndarray, workers: Workers) -> np.ndarray:
-        """Predictions of the cells (rows_p, columns_p)."""
+    def predict(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        workers: Workers,
+        statistic: Statistic = "auto",
+    ) -> np.ndarray:
+        """Predictions of the cells (rows_p, columns_p).
+
+        ``statistic`` says which number of the predictive distribution, for tables of kinds.
+        """
 
     def average_prediction(
         self, rows: np.ndarray, columns: np.ndarray, workers: Workers
@@ -64,10 +80,29 @@ class Posterior(Protocol):
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Predictions of all cells of the given rows and columns: a matrix."""
 
+    def probabilities(self, rows: np.ndarray, column: int, workers: Workers) -> np.ndarray:
+        """The probabilities (cells, levels) of the levels of a column."""
+
+    @property
+    def column_kinds(self) -> list[str]:
+        """The kind of the values of each column."""
+
+    @property
+    def level_columns(self) -> np.ndarray:
+        """Whether the values of each column are levels with probabilities."""
+
+    def level_values(self, column: int) -> np.ndarray:
+        """The values of the levels of a column, ascending, as `probabilities` has them."""
+
     def interval(
         self, rows: np.ndarray, columns: np.ndarray, level: float, kind: Kind, workers: Workers
     ) -> tuple[np.ndarray, np.ndarray]:
         """Credible intervals (low, high) of the cells, for the signal or for a new observation."""
+
+    def within(
+        self, rows: np.ndarray, columns: np.ndarray, ends: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """Predictions of values that are known to be in intervals with the ends (cells, 2)."""
 
     def log_density(
         self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, workers: Workers
@@ -75,11 +110,17 @@ class Posterior(Protocol):
         """Logarithms of the predictive density at new observations of the cells."""
 
     def fold_in(
-        self, entries: Entries, axis: Axis, workers: Workers, features: np.ndarray | None = None
+        self,
+        entries: Entries,
+        axis: Axis,
+        workers: Workers,
+        features: np.ndarray | None = None,
+        intervals: np.ndarray | None = None,
     ) -> Self:
         """The posterior of new rows (or columns) with these entries, in the units of the data.
 
-        ``features`` (n_new, p) are their values in the blocks of given features.
+        ``features`` (n_new, p) are their values in the blocks of given features, and ``intervals``
+        (k, 2) the ends of the intervals of which entries have numbers.
         """
 
     def update(
@@ -89,11 +130,15 @@ class Posterior(Protocol):
         axis: Axis,
         workers: Workers,
         source: Self,
+        intervals: np.ndarray | None = None,
     ) -> Self:
         """The same with some rows (or columns) drawn again, given all of their entries.
 
         ``source`` is the posterior by which new rows (or columns) are folded in.
         """
+
+    def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior means of the noise standard deviation of each row, and of each column."""
 
     def top(self, query: TopQuery, workers: Workers) -> Top:
         """The best columns of some rows."""

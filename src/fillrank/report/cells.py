@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fillrank.completions.unknown_labels import find_cells
 from fillrank.errors import InputError, NotSupportedError
+from fillrank.report.columns import NUMBER_KINDS, columns_of_kinds, is_mixed, standard_of
 from fillrank.report.style import (
+    FAINT,
     INK,
     MUTED,
     REFERENCE,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 # Intervals of this many cells take some seconds.
 MAX_CELLS = 200_000
+COLUMN_SD = "in standard deviations of the column"
 # The most rows and columns of an image: about one for each pixel.
 MAX_BLOCKS = 300
 # Colours end at these quantiles: an outlier must not make all other values look equal.
@@ -38,7 +42,10 @@ _WIDTH_QUANTILE = 0.999
 
 
 class CellIntervals(NamedTuple):
-    """Missing cells by position, from the narrowest interval to the widest."""
+    """Missing cells by position, from the narrowest interval to the widest.
+
+    ``widths`` are those of the intervals, in ``units``.
+    """
 
     rows: np.ndarray
     columns: np.ndarray
@@ -47,6 +54,8 @@ class CellIntervals(NamedTuple):
     high: np.ndarray
     level: float
     n_missing: int
+    widths: np.ndarray
+    units: str
 
 
 class Blocks(NamedTuple):
@@ -83,17 +92,28 @@ def missing_cells(data: Observations, n_max: int = MAX_CELLS) -> tuple[np.ndarra
 def missing_intervals(model: Any, level: float = 0.9) -> CellIntervals:
     """Return the credible intervals of missing cells: all, or a random sample of 200,000.
 
-    The intervals are those of the value without noise. If a model was saved without its entries, all
-    cells count as missing.
+    The intervals are those of the value without noise. In a table of mixed kinds, the cells are those
+    of numbers, and widths are in standard deviations of the column. If a model was saved without its
+    entries, all cells count as missing.
     """
-    data = model.observations_
+    data, completion = model.observations_, model.completion_
+    completion.check_draws("intervals")
     i, j = missing_cells(data)
-    rows, columns = data.row_labels[i], data.column_labels[j]
-    low, high = model.predict_interval(rows, columns, level, kind="signal")
-    values = model.predict(rows, columns)
-    order = np.argsort(high - low, kind="stable")
-    i, j, values, low, high = (array[order] for array in (i, j, values, low, high))
-    return CellIntervals(i, j, values, low, high, level, math.prod(data.shape) - len(data))
+    n_missing = math.prod(data.shape) - len(data)
+    mixed = is_mixed(model)
+    if mixed:
+        chosen = columns_of_kinds(model, *NUMBER_KINDS)[j]
+        i, j = i[chosen], j[chosen]
+        n_missing = round(n_missing * chosen.mean()) if chosen.size else 0
+    cells = find_cells(completion, data.row_labels[i], data.column_labels[j])
+    low, high = completion.predict_cell_intervals(cells, level, "signal")
+    values, widths = completion.predict_cells(cells), high - low
+    units = UNITS
+    if mixed:
+        widths, units = widths / standard_of(model).sd[j], COLUMN_SD
+    order = np.argsort(widths, kind="stable")
+    i, j, values, low, high, widths = (each[order] for each in (i, j, values, low, high, widths))
+    return CellIntervals(i, j, values, low, high, level, n_missing, widths, units)
 
 
 def observed_blocks(data: Observations) -> Blocks:
@@ -113,7 +133,7 @@ def filled_blocks(model: Any) -> Blocks:
     """Return the completed table; for a large table, the mean prediction in each block of cells.
 
     The mean of a block of L R^T is the product of means of rows of L and R. For methods that predict
-    levels, one cell in each block is predicted instead.
+    levels, and for tables of mixed kinds, one cell in each block is predicted instead.
     """
     data, posterior = model.observations_, model.posterior_
     shape = _image_shape(data.shape)
@@ -122,7 +142,7 @@ def filled_blocks(model: Any) -> Blocks:
         cells[data.row_index, data.column_index] = data.values
         return Blocks(cells, exact=True)
     rows, columns = (_block_of(n, size) for n, size in zip(data.shape, shape, strict=True))
-    if posterior.levels is not None:
+    if posterior.levels is not None or posterior.level_columns.any() or is_mixed(model):
         firsts = (np.unique(blocks, return_index=True)[1] for blocks in (rows, columns))
         return Blocks(posterior.block(*firsts), exact=False)
     location, scale, value_range = posterior.units
@@ -152,7 +172,8 @@ def matrix(model: Any, ax: Axes | None = None, *, filled: bool = False) -> Axes:
     """Plot the table as an image, as observed or completed; rows and columns in the table's order.
 
     Tables of more than 300 rows or columns are shown in blocks of cells: the share of observed cells in
-    each block, or the mean of its predictions.
+    each block, or the mean of its predictions. If columns have values of different kinds, colours show
+    the deviation from the mean of the column, and cells of categories are grey.
 
     Parameters
     ----------
@@ -173,7 +194,9 @@ def matrix(model: Any, ax: Axes | None = None, *, filled: bool = False) -> Axes:
         )
     ax = get_axes(ax)
     blocks = filled_blocks(model) if filled else observed_blocks(data)
-    if filled or blocks.exact:
+    if is_mixed(model) and (filled or blocks.exact):
+        _draw_mixed(ax, model, blocks)
+    elif filled or blocks.exact:
         label, values = f"value, {UNITS}", data.values
         units = model.posterior_.units
         if not units.are_shared and blocks.cells.shape[1] == data.shape[1]:
@@ -191,13 +214,42 @@ def matrix(model: Any, ax: Axes | None = None, *, filled: bool = False) -> Axes:
         _draw_cells(ax, percent, data.shape, (density_colours(), 0.0, most), "cells observed, %")
     finish_axes(
         ax,
-        _matrix_title(data, blocks, filled),
+        _matrix_title(model, blocks, filled),
         "columns, in the table's order",
         "rows, in the table's order",
     )
     ax.spines[["top", "right"]].set_visible(True)
     ax.spines[:].set_color(MUTED)
     return ax
+
+
+def _draw_mixed(ax: Axes, model: Any, blocks: Blocks) -> None:
+    """Draw the cells of a table of mixed kinds, in standard deviations of their columns."""
+    n_columns = model.observations_.shape[1]
+    columns = np.unique(_block_of(n_columns, blocks.cells.shape[1]), return_index=True)[1]
+    is_category = columns_of_kinds(model, "category")[columns]
+    standard = standard_of(model).of(columns, blocks.cells)
+    unordered = np.where(is_category & ~np.isnan(standard), 1.0, np.nan)
+    standard[:, is_category] = np.nan
+    low, high = -2.0, 2.0
+    if not np.isnan(standard).all():
+        low, high = np.nanquantile(standard, _COLOUR_QUANTILES)
+    scale = (value_colours(), low, high)
+    label = "deviation from the mean of the column, SD"
+    _draw_cells(ax, blocks._replace(cells=standard), model.observations_.shape, scale, label)
+    _draw_unordered(ax, unordered, model.observations_.shape)
+
+
+def _draw_unordered(ax: Axes, cells: np.ndarray, shape: tuple[int, int]) -> None:
+    """Draw the cells of categories, which are 1, in one colour."""
+    from matplotlib.colors import ListedColormap
+
+    if np.isnan(cells).all():
+        return
+    ax.imshow(
+        cells, aspect="auto", interpolation="nearest", cmap=ListedColormap([FAINT]),
+        extent=(0.5, shape[1] + 0.5, shape[0] + 0.5, 0.5),
+    )  # fmt: skip
 
 
 def _draw_cells(
@@ -221,7 +273,10 @@ def _draw_cells(
     figure.colorbar(image, ax=ax, label=label, pad=0.02).outline.set_visible(False)
 
 
-def _matrix_title(data: Observations, blocks: Blocks, filled: bool) -> str:
+def _matrix_title(model: Any, blocks: Blocks, filled: bool) -> str:
+    data = model.observations_
+    if filled and is_mixed(model):
+        return "Completed table" if blocks.exact else "Completed table: a cell of each block"
     if filled:
         return "Completed table" if blocks.exact else "Completed table: mean of each block"
     share = f"{100 * data.density:.3g}% of the cells are observed"
@@ -232,7 +287,8 @@ def certainty(model: Any, ax: Axes | None = None) -> Axes:
     """Plot how certain the predictions of missing cells are: half-widths of their 90% intervals.
 
     The intervals are those of the value without noise. If there are more than 200,000 missing cells,
-    the plot shows a random sample of that size.
+    the plot shows a random sample of that size. In a table of mixed kinds it shows the numbers only, in
+    standard deviations of their columns: `Completion.predict_proba` says how certain levels are.
 
     Parameters
     ----------
@@ -245,13 +301,14 @@ def certainty(model: Any, ax: Axes | None = None) -> Axes:
     """
     intervals = missing_intervals(model)
     if intervals.rows.size == 0:
-        raise InputError("the table has no missing cell, so there are no intervals to show.")
+        what = "missing number" if is_mixed(model) else "missing cell"
+        raise InputError(f"the table has no {what}, so there are no intervals to show.")
     return draw_certainty(intervals, get_axes(ax))
 
 
 def draw_certainty(intervals: CellIntervals, ax: Axes) -> Axes:
     """Draw the plot of `certainty` from intervals that are already computed."""
-    half = 0.5 * (intervals.high - intervals.low)
+    half = 0.5 * intervals.widths
     typical = float(np.median(half))
     top = float(np.quantile(half, _WIDTH_QUANTILE))
     ax.hist(half, bins=50, range=(0.0, top if top > 0 else 1.0), color=INK)
@@ -259,6 +316,9 @@ def draw_certainty(intervals: CellIntervals, ax: Axes) -> Axes:
     ax.set_xlim(left=0.0)
     ax.yaxis.set_major_formatter("{x:,.0f}")
     level = f"{100 * intervals.level:g}%"
-    title = f"Half of the {level} intervals are narrower than ±{typical:.3g}"
-    finish_axes(ax, title, f"half-width of the {level} interval, {UNITS}", "missing cells")
+    unit = " SD" if intervals.units == COLUMN_SD else ""
+    title = f"Half of the {level} intervals are narrower than ±{typical:.3g}{unit}"
+    finish_axes(
+        ax, title, f"half-width of the {level} interval, {intervals.units}", "missing cells"
+    )
     return ax

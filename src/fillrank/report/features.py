@@ -10,6 +10,7 @@ import numpy as np
 from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import MISSINGNESS, NO_BLOCKS, Block, Blocks, TableCode
 from fillrank.posterior.feature_effects import variance_shares as posterior_shares
+from fillrank.report.columns import units_of_table
 from fillrank.report.style import (
     FAINT,
     INK,
@@ -17,7 +18,6 @@ from fillrank.report.style import (
     finish_axes,
     format_label,
     get_axes,
-    units_of_table,
 )
 from fillrank.validation import check_choice
 
@@ -115,7 +115,7 @@ def shares_of(model: Any) -> dict[Side, dict[str, float]]:
     """Shares of the differences between rows, and between columns, by the names of blocks and "rest"."""
     if not has_features(model):
         return {}
-    found = posterior_shares(model.posterior_)
+    found = posterior_shares(model.posterior_.low_rank)
     return {side: found[side] for side in SIDES if side_blocks(model, side)}
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fillrank.errors import InputError
+from fillrank.completions.unknown_labels import find_cells
+from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.score import predict_test
 from fillrank.estimators.score_groups import (
     GroupScores,
@@ -17,6 +18,14 @@ from fillrank.estimators.score_groups import (
     sums_by_level,
 )
 from fillrank.posterior.metrics import coverage, rmse
+from fillrank.report.columns import (
+    NUMBER_KINDS,
+    Standard,
+    columns_of_kinds,
+    is_mixed,
+    limit_sides,
+    standard_of,
+)
 from fillrank.report.style import (
     ACCENT,
     FAINT,
@@ -50,7 +59,8 @@ class HeldOut(NamedTuple):
 
     ``spread`` is the error of always predicting their mean. If columns have their own units, errors are
     in standard deviations of the column, and ``spread`` is that of its mean. ``n_fitted`` is the number
-    of entries that were also fitted, which should be 0.
+    of entries that were also fitted, which should be 0. In a table of mixed kinds, errors are those of
+    numbers, NaN if there are none, and ``levels`` the scores of the others.
     """
 
     test: Observations
@@ -59,6 +69,30 @@ class HeldOut(NamedTuple):
     median_error: float
     spread: float
     n_fitted: int
+    levels: LevelScores | None = None
+
+
+class LevelScores(NamedTuple):
+    """How many levels are predicted correctly, and by always predicting the most frequent one."""
+
+    n_numbers: int
+    n_levels: int
+    accuracy: float
+    usual_accuracy: float
+
+
+class Plotted(NamedTuple):
+    """Held-out entries as a plot shows them: which ones, their values, predictions and units."""
+
+    chosen: np.ndarray
+    values: np.ndarray
+    predicted: np.ndarray
+    units: str
+    standard: Standard | None = None
+
+    def shown(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Other numbers of these columns in the same units."""
+        return values if self.standard is None else self.standard.of(columns, values)
 
 
 class Calibration(NamedTuple):
@@ -87,10 +121,14 @@ def score_groups(model: Any, test: Observations) -> Groups:
 
 def predict_held_out(model: Any, test: Any) -> HeldOut:
     """Predict the entries of ``test``, whose rows and columns the model must know."""
-    test = Observations.of(test)
+    test = Observations.of(test, like=model.observations_)
     if len(test) == 0:
         raise InputError("test must have at least one held-out entry, got none.")
-    predicted = model.predict(test.rows, test.columns)
+    predicted = model.completion_.predict_cells(
+        find_cells(model.completion_, test.rows, test.columns), "mean"
+    )
+    if is_mixed(model):
+        return _mixed_held_out(model, test, predicted)
     units, values, shown = model.posterior_.units, test.values, predicted
     spread = float(values.std())
     if not units.are_shared:
@@ -101,6 +139,50 @@ def predict_held_out(model: Any, test: Any) -> HeldOut:
         spread = math.sqrt(np.mean(values**2))
     median = float(np.median(np.abs(values - shown)))
     return HeldOut(test, predicted, rmse(values, shown), median, spread, _count_fitted(model, test))
+
+
+def _mixed_held_out(model: Any, test: Observations, predicted: np.ndarray) -> HeldOut:
+    """The errors of numbers, in standard deviations of their columns, and the accuracy of levels."""
+    columns = model.observations_.column_positions(test.columns)
+    is_number = columns_of_kinds(model, *NUMBER_KINDS)[columns] & (limit_sides(test) == 0)
+    standard = standard_of(model)
+    values, shown = (
+        standard.of(columns[is_number], each[is_number]) for each in (test.values, predicted)
+    )
+    error, median, spread = math.nan, math.nan, math.nan
+    if values.size:
+        median = float(np.median(np.abs(values - shown)))
+        error, spread = rmse(values, shown), math.sqrt(np.mean(values**2))
+    levels = _level_scores(model, test, values.size)
+    return HeldOut(test, predicted, error, median, spread, _count_fitted(model, test), levels)
+
+
+def _level_scores(model: Any, test: Observations, n_numbers: int) -> LevelScores:
+    sums = sums_by_column(predict_test(test, model, GROUP_LEVEL), model)
+    n, correct, usual = (
+        float(each.sum()) for each in (sums.n_levels, sums.correct, sums.usual_correct)
+    )
+    share, usual_share = (correct / n, usual / n) if n else (math.nan, math.nan)
+    return LevelScores(n_numbers, int(n), share, usual_share)
+
+
+def _plotted(model: Any, held_out: HeldOut) -> Plotted:
+    """All held-out entries; in a table of mixed kinds, those of numbers and ordered levels."""
+    test, predicted = held_out.test, held_out.predicted
+    if not is_mixed(model):
+        return Plotted(np.arange(len(test)), test.values, predicted, UNITS)
+    columns = model.observations_.column_positions(test.columns)
+    chosen = np.flatnonzero(columns_of_kinds(model, *NUMBER_KINDS, "ordered")[columns])
+    if chosen.size == 0:
+        raise NotSupportedError(
+            "this plot shows numbers and ordered levels: none is held out. predict_proba has the "
+            "probabilities of other levels."
+        )
+    standard = standard_of(model)
+    values, shown = (
+        standard.of(columns[chosen], each[chosen]) for each in (test.values, predicted)
+    )
+    return Plotted(chosen, values, shown, "SD from the mean of the column", standard)
 
 
 def _count_fitted(model: Any, test: Observations) -> int:
@@ -114,20 +196,30 @@ def _count_fitted(model: Any, test: Observations) -> int:
     return int(np.isin(i * n_columns + j, known).sum())
 
 
-def _sample(test: Observations) -> np.ndarray:
-    """Return the positions of all entries, or of a reproducible random sample, in random order."""
-    return np.random.default_rng(0).permutation(len(test))[:_MAX_INTERVALS]
+def _sample(n: int) -> np.ndarray:
+    """Return the positions of n entries, or of a reproducible random sample, in random order."""
+    return np.random.default_rng(0).permutation(n)[:_MAX_INTERVALS]
 
 
 def calibrate(model: Any, test: Any, levels: tuple[float, ...] = LEVELS) -> Calibration:
-    """Measure the coverage of intervals for a new observation on held-out entries."""
-    test = Observations.of(test)
-    some = _sample(test)
-    rows, columns, values = test.rows[some], test.columns[some], test.values[some]
-    shares = [
-        coverage(values, *model.predict_interval(rows, columns, level, kind="observation"))
-        for level in levels
-    ]
+    """Measure the coverage of intervals for a new observation on held-out entries.
+
+    In a table of mixed kinds, those of numbers: intervals of few levels cannot have just any coverage.
+    """
+    test = Observations.of(test, like=model.observations_)
+    model.completion_.check_draws("intervals")
+    if is_mixed(model):
+        columns = model.observations_.column_positions(test.columns)
+        is_number = columns_of_kinds(model, *NUMBER_KINDS)[columns] & (limit_sides(test) == 0)
+        if not is_number.any():
+            raise NotSupportedError("this plot shows intervals of numbers: none is held out.")
+        test = test[np.flatnonzero(is_number)]
+    some, completion = _sample(len(test)), model.completion_
+    cells = find_cells(completion, test.rows[some], test.columns[some])
+    values, shares = test.values[some], []
+    for level in levels:
+        low, high = completion.predict_cell_intervals(cells, level)
+        shares.append(coverage(values, low, high))
     return Calibration(np.array(levels), np.array(shares), len(some))
 
 
@@ -137,7 +229,9 @@ def predicted(model: Any, test: Any, ax: Axes | None = None, *, level: float = 0
     On the diagonal the prediction is correct. If the method has intervals, the intervals for a new
     observation are drawn for a random sample of entries; entries outside their interval have another
     colour. Very many entries are shown as a density, without intervals. Rating levels are shown as
-    discs, whose areas are proportional to the numbers of entries.
+    discs, whose areas are proportional to the numbers of entries. Values of which only a limit is known
+    are arrows. In a table of mixed kinds, the plot shows numbers and ordered levels, in standard
+    deviations from the mean of their column.
 
     Parameters
     ----------
@@ -154,12 +248,14 @@ def predicted(model: Any, test: Any, ax: Axes | None = None, *, level: float = 0
     """
     ax = get_axes(ax, square=True)
     held_out = predict_held_out(model, test)
-    values, means = held_out.test.values, held_out.predicted
+    plotted = _plotted(model, held_out)
+    chosen, values, means, units, _ = plotted
     title = f"{count_noun(len(values), 'held-out value')}"
     limits = axis_limits(
         values, means, margin=0.12 if model.posterior_.levels is not None else 0.04
     )
     ax.axline((limits[0], limits[0]), slope=1, color=MUTED, linewidth=1.0, zorder=2)
+    sides = limit_sides(held_out.test)[chosen]
     if model.posterior_.levels is not None:
         title += f", {100 * np.mean(values == means):.0f}% predicted exactly"
         _draw_discs(ax, means, values)
@@ -167,20 +263,35 @@ def predicted(model: Any, test: Any, ax: Axes | None = None, *, level: float = 0
         ax.hexbin(means, values, gridsize=50, extent=(*limits, *limits), cmap=density_colours(),
                   bins="log", mincnt=1, linewidths=0.1, zorder=1)  # fmt: skip
     else:
-        ax.scatter(means, values, s=12, color=INK, alpha=0.25, linewidths=0, zorder=1)
+        exact = sides == 0
+        ax.scatter(means[exact], values[exact], s=12, color=INK, alpha=0.25, linewidths=0, zorder=1)
+        _draw_limits(ax, means[~exact], values[~exact], sides[~exact])
     if model.posterior_.has_draws:
-        some = _sample(held_out.test)
-        rows, columns = held_out.test.rows[some], held_out.test.columns[some]
-        low, high = model.predict_interval(rows, columns, level, kind="observation")
-        inside = (low <= values[some]) & (values[some] <= high)
+        some = _sample(len(values))
+        at, completion = chosen[some], model.completion_
+        cells = find_cells(completion, held_out.test.rows[at], held_out.test.columns[at])
+        low, high = (
+            plotted.shown(cells.columns, each)
+            for each in completion.predict_cell_intervals(cells, level)
+        )
+        inside = ((low <= values[some]) & (values[some] <= high))[sides[some] == 0]
         title += f", {100 * inside.mean():.0f}% within their {100 * level:g}% intervals"
         if len(values) <= _MAX_POINTS:
-            bars = slice(_N_BARS)
+            bars = np.flatnonzero(sides[some] == 0)[:_N_BARS]
             _draw_intervals(ax, means[some[bars]], values[some[bars]], low[bars], high[bars], level)
             limits = axis_limits(limits, low[bars], high[bars], margin=0.0)
     ax.set(xlim=limits, ylim=limits, aspect="equal")
-    finish_axes(ax, title, f"predicted value, {UNITS}", f"held-out value, {UNITS}")
+    finish_axes(ax, title, f"predicted value, {units}", f"held-out value, {units}")
     return ax
+
+
+def _draw_limits(ax: Axes, means: np.ndarray, values: np.ndarray, sides: np.ndarray) -> None:
+    """Draw values of which only a limit is known as arrows to the side where the value is."""
+    for side, marker, name in ((-1, "$\\downarrow$", "below"), (1, "$\\uparrow$", "above")):
+        mine = sides == side
+        if mine.any():
+            ax.scatter(means[mine], values[mine], s=70, marker=marker, color=INK, linewidths=0,
+                       zorder=5, label=f"{name} a limit")  # fmt: skip
 
 
 def _draw_discs(ax: Axes, means: np.ndarray, values: np.ndarray) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,10 +21,19 @@ from fillrank.features.blocks import MISSINGNESS
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report import cells, features, held_out, run_plots, summary
 from fillrank.report.cells import MAX_BLOCKS, MAX_CELLS, CellIntervals, missing_intervals
+from fillrank.report.columns import (
+    format_values,
+    have_one_unit,
+    is_mixed,
+    limit_sides,
+    list_columns,
+)
 from fillrank.report.held_out import GROUP_LEVEL, Groups, HeldOut, predict_held_out, score_groups
 from fillrank.report.maps import Side, SvgMap, project, svg_map
+from fillrank.report.probabilities import level_tables
 from fillrank.report.style import UNITS, format_label
 from fillrank.storage.atomic_write import write_atomically
+from fillrank.table.observations import Observations
 from fillrank.validation import check_fitted
 
 if TYPE_CHECKING:
@@ -39,6 +49,8 @@ _SIZE, _SQUARE, _LOW, _DOTS_PER_INCH = (5.6, 3.7), (5.0, 5.0), (5.6, 2.7), 180
 _EFFECTS_LEVEL = 0.9
 # The width of a drawn effect, in units of its view box, and the margin on each side.
 _EFFECT_WIDTH, _EFFECT_MARGIN = 320.0, 8.0
+_NO_DECIMALS = 10.0  # the width of an interval whose ends have none
+_BAR_WIDTH = 60.0  # of a probability of 1
 
 
 class Image(NamedTuple):
@@ -156,7 +168,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
     )
     diagnostics = _diagnostics(model)
     groups = None if test is None else score_groups(tested or model, test.test)
-    verdict = summary.describe_convergence(model)
+    verdict, mixed = summary.describe_convergence(model), is_mixed(model)
     return environment.get_template("report.html.jinja").render(
         title=format_label(title, _MAX_TITLE) if title else _title(model),
         method=model.completion_.method,
@@ -167,7 +179,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         else summary.describe_error(test, model.completion_.record.has_own_units),
         rank_text=summary.describe_rank(model),
         noise_text=summary.describe_noise(model),
-        notes=model.completion_.record.notes or [],
+        notes=[] if mixed else model.completion_.record.notes or [],
         few_entries_text=summary.warn_of_few_entries(model),
         verdict=verdict,
         other_tested=tested is not None and tested is not model,
@@ -181,12 +193,33 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         diagnostics=[] if diagnostics is None else summary.list_diagnostics(diagnostics),
         held_out=_held_out(tested or model, test),
         by_column=None if groups is None else _by_column(tested or model, groups),
-        by_level=[] if groups is None else _by_level(groups),
+        by_level=[] if groups is None or mixed else _by_level(groups),
+        mixed=_mixed(model, groups) if mixed else None,
         certainty=_certainty(model),
         maps=_maps(model),
         code=summary.reproduction_code(model),
         caveats=summary.reproduction_caveats(model),
     )
+
+
+def _mixed(model: Any, groups: Groups | None) -> dict[str, Any]:
+    """Return the sections of a table of mixed kinds: its columns, and probabilities of levels."""
+    kinds, data = model.posterior_.column_kinds, model.observations_
+    lines = list_columns(
+        model, None if groups is None else groups.columns, {} if groups is None else groups.problems
+    )
+    return {
+        "columns": lines,
+        "n_more": data.shape[1] - len(lines),
+        "notes": [*data.notes, *(model.completion_.record.notes or [])],
+        "has_scores": groups is not None,
+        "has_categories": "category" in kinds,
+        "has_ordered": "ordered" in kinds,
+        "has_limits": bool(limit_sides(data).any()),
+        "level": f"{100 * GROUP_LEVEL:g}",
+        "levels": level_tables(model),
+        "bar": _BAR_WIDTH,
+    }
 
 
 def _title(model: Any) -> str:
@@ -290,9 +323,7 @@ def _effects(model: Any, side: features.Side) -> dict[str, Any]:
         "rows": rows,
         "n_all": found.n_all,
         "level": f"{100 * _EFFECTS_LEVEL:g}",
-        "units": UNITS
-        if model.posterior_.units.are_shared
-        else "in standard deviations of the columns",
+        "units": UNITS if have_one_unit(model) else "in standard deviations of the columns",
         "width": _EFFECT_WIDTH,
     }
 
@@ -309,9 +340,14 @@ def _convergence(model: Any) -> list[Image]:
 def _held_out(model: Any, test: HeldOut | None) -> list[Image]:
     if test is None:
         return []
-    images = [render(held_out.predicted, model, test.test, size=_SQUARE)]
+    plots: list[Callable[..., Axes]] = [held_out.predicted]
     if model.posterior_.has_draws:
-        images.append(render(held_out.calibration, model, test.test, size=_SQUARE))
+        plots.append(held_out.calibration)
+    images = []
+    for draw in plots:
+        # Without a number among the held-out entries there is nothing to show.
+        with suppress(NotSupportedError):
+            images.append(render(draw, model, test.test, size=_SQUARE))
     return images
 
 
@@ -381,9 +417,13 @@ def _cell(model: Any, intervals: CellIntervals, k: int) -> Cell:
     row = data.row_labels[intervals.rows[k]]
     column = data.column_labels[intervals.columns[k]]
     low, high = float(intervals.low[k]), float(intervals.high[k])
+    is_count = model.posterior_.column_kinds[intervals.columns[k]] == "count"
     value, low_text, high_text = summary.format_together(
-        float(intervals.values[k]), low, high, width=high - low
+        float(intervals.values[k]), low, high, width=_NO_DECIMALS if is_count else high - low
     )
+    if _is_date(data, int(intervals.columns[k])):
+        numbers = np.array([intervals.values[k], low, high])
+        value, low_text, high_text = format_values(data, int(intervals.columns[k]), numbers)
     return Cell(
         format_label(row),
         format_label(column),
@@ -392,6 +432,10 @@ def _cell(model: Any, intervals: CellIntervals, k: int) -> Cell:
         value,
         f"{low_text} to {high_text}",
     )
+
+
+def _is_date(data: Observations, column: int) -> bool:
+    return data.column_types is not None and data.column_types[column].values == "datetime"
 
 
 def _maps(model: Any) -> list[SvgMap]:

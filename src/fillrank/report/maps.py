@@ -16,6 +16,7 @@ import numpy as np
 
 from fillrank.errors import InputError
 from fillrank.posterior.similarity import centred_rows, signal_factors
+from fillrank.report.columns import columns_of_kinds, is_mixed, units_of_table
 from fillrank.report.style import (
     INK,
     MUTED,
@@ -23,7 +24,6 @@ from fillrank.report.style import (
     finish_axes,
     format_label,
     get_axes,
-    units_of_table,
 )
 from fillrank.runtime.threads import one_blas_thread
 
@@ -60,12 +60,32 @@ def project(model: Any, side: Side) -> Projection:
     if side not in ("rows", "columns"):
         raise InputError(f"side must be 'rows' or 'columns', got {side!r} instead.")
     data = model.observations_
+    if is_mixed(model):
+        return _project_mixed(model, side)
     left, right, labels = *signal_factors(model.posterior_), data.row_labels
     if side == "columns":
         left, right, labels = right, left, data.column_labels
     points, share = _leading(left, right)
     scale = model.posterior_.units.shared_scale / np.sqrt(len(right))
     return Projection(scale * points, labels, share, side)
+
+
+def _project_mixed(model: Any, side: Side) -> Projection:
+    """Return the points of a table of mixed kinds, in standard units.
+
+    Rows are compared by the latent numbers of all columns. Categories, which have no direction, are
+    not among the points of columns.
+    """
+    data, posterior = model.observations_, model.posterior_
+    if side == "rows":
+        left, right = (each.astype(np.float64) for each in posterior.low_rank.factors())
+        labels = data.row_labels
+    else:
+        right, left = signal_factors(posterior)
+        has_order = ~columns_of_kinds(model, "category")
+        left, labels = left[has_order], data.column_labels[has_order]
+    points, share = _leading(left, right)
+    return Projection(points / np.sqrt(len(right)), labels, share, side)
 
 
 def _leading(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
@@ -110,7 +130,7 @@ def map(model: Any, side: Side = "rows", ax: Axes | None = None) -> Axes:
     """Plot rows, or columns, as points: similar ones are near each other.
 
     The distance between two points is the typical difference of their completed values, as far as two
-    dimensions can show it. The outermost points are labelled.
+    dimensions can show it. The outermost points are labelled. The map of columns has no categories.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fillrank.errors import InputError, NotSupportedError
+from fillrank.report.columns import units_of_table
 from fillrank.report.style import (
     ACCENT,
     FAINT,
@@ -19,7 +20,6 @@ from fillrank.report.style import (
     finish_axes,
     format_percent,
     get_axes,
-    units_of_table,
     use_decimal_ticks,
     use_integer_ticks,
 )
@@ -73,8 +73,10 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
         raise _not_supported(model, "singular values", "all methods except IPM3F")
     ax = get_axes(ax)
     means = model.singular_values_
-    draws = model.posterior_.units.shared_scale * model.traces_.spectra.reshape(-1, means.size)
-    level = detection_level(model.posterior_.shape, model.traces_.n_entries, model.noise_variance_)
+    # Of the latent numbers, if the table has other values than numbers.
+    signal = model.posterior_.low_rank
+    draws = signal.units.shared_scale * model.traces_.spectra.reshape(-1, means.size)
+    level = detection_level(signal.shape, model.traces_.n_entries, model.noise_variance_)
     floor = _floor(means, level)
     order = np.arange(1, means.size + 1)
     shown, found = means > floor, order <= model.rank_
@@ -264,6 +266,10 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
     >>> path(fr.SoftImpute(random_state=0, progress=False).fit(data)).get_xlabel()
     "penalty, in the table's units"
     """
+    if model.completion_.record.path is None:
+        raise NotSupportedError(
+            f"this plot shows penalties: {model.completion_.method} has none; solvers have."
+        )
     if not model.path_:
         raise InputError('there is no path: the penalty was given. Fit with penalty="auto".')
     ax = get_axes(ax)

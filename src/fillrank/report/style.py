@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,9 @@ FAINT = "#d3d9df"  # background
 ACCENT = "#c8553d"  # references to compare with
 REFERENCE: dict[str, Any] = {"color": ACCENT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
 UNITS = "in the table's units"
-STANDARD_UNITS = "in standard units"
+# Decimal exponents of numbers that are written without a power of ten.
+_PLAIN_EXPONENTS = range(-4, 7)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-
-
-def units_of_table(model: Any) -> str:
-    """Say in which units singular values and residuals are; they have no unit of a column."""
-    return UNITS if model.posterior_.units.are_shared else STANDARD_UNITS
 
 
 def get_axes(ax: Axes | None, square: bool = False) -> Axes:
@@ -94,6 +91,22 @@ def count_noun(n: int, noun: str) -> str:
     ('1 sweep', '2,000 sweeps')
     """
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def format_number(x: float, digits: int = 3) -> str:
+    """Format a number with this many significant digits.
+
+    Examples
+    --------
+    >>> format_number(0.01234), format_number(1234567), format_number(1.5e-9), format_number(0)
+    ('0.0123', '1,234,567', '1.50e-09', '0')
+    """
+    if x == 0 or not math.isfinite(x):
+        return f"{x + 0.0:g}"
+    exponent = math.floor(math.log10(abs(x)))
+    if exponent not in _PLAIN_EXPONENTS:
+        return f"{x:.{digits - 1}e}"
+    return f"{x:,.{max(0, digits - 1 - exponent)}f}"
 
 
 def format_percent(share: float) -> str:

@@ -13,14 +13,13 @@ import numpy as np
 from fillrank.estimators.checks import FEWEST_ENTRIES, few_entries
 from fillrank.estimators.convergence import convergence_of
 from fillrank.posterior.diagnostics import Diagnostics
+from fillrank.report.columns import is_mixed
 from fillrank.report.features import SIDES, has_table
-from fillrank.report.held_out import HeldOut
-from fillrank.report.style import count_noun, format_percent
+from fillrank.report.held_out import HeldOut, LevelScores
+from fillrank.report.style import count_noun, format_number, format_percent
 from fillrank.table.observations import Observations, fingerprint
 from fillrank.version import __version__
 
-# Decimal exponents of numbers that are written without a power of ten.
-_PLAIN_EXPONENTS = range(-4, 7)
 _QUANTITIES = {
     "residual_variance": "fit to the entries",
     "hinge_loss": "fit to the entries",
@@ -59,22 +58,6 @@ class DiagnosticsRow(NamedTuple):
     state: str
 
 
-def format_number(x: float, digits: int = 3) -> str:
-    """Format a number with this many significant digits.
-
-    Examples
-    --------
-    >>> format_number(0.01234), format_number(1234567), format_number(1.5e-9), format_number(0)
-    ('0.0123', '1,234,567', '1.50e-09', '0')
-    """
-    if x == 0 or not math.isfinite(x):
-        return f"{x + 0.0:g}"
-    exponent = math.floor(math.log10(abs(x)))
-    if exponent not in _PLAIN_EXPONENTS:
-        return f"{x:.{digits - 1}e}"
-    return f"{x:,.{max(0, digits - 1 - exponent)}f}"
-
-
 def format_together(*values: float, width: float) -> list[str]:
     """Format numbers with the decimals that show a difference of ``width`` with two digits.
 
@@ -93,6 +76,8 @@ def count_entries(model: Any) -> int | None:
     """Return the number of fitted entries, also if they were not saved; None if it is unknown."""
     if n := len(model.observations_):
         return n
+    if is_mixed(model):  # traces count the entries of the latent table
+        return None
     return model.traces_.n_entries if model.completion_.record.traces is not None else None
 
 
@@ -114,6 +99,8 @@ def describe_table(model: Any) -> str:
 
 def describe_error(held_out: HeldOut, own_units: bool = False) -> str:
     """Describe the errors of predictions of held-out entries; ``own_units`` are those of columns."""
+    if held_out.levels is not None:
+        return _describe_mixed_error(held_out, held_out.levels) + _warn_of_fitted(held_out)
     n = len(held_out.test)
     unit = " standard deviations of the column" if own_units else ""
     of_what = "its mean" if own_units else "the mean of these entries"
@@ -123,12 +110,35 @@ def describe_error(held_out: HeldOut, own_units: bool = False) -> str:
         f"{format_number(held_out.median_error)}. Always predicting {of_what} would "
         f"have an error of {format_number(held_out.spread)}."
     )
-    if held_out.n_fitted:
-        text += (
-            f" But {held_out.n_fitted:,} of these entries were also fitted, so the error is "
-            "underestimated: fit without them."
+    return text + _warn_of_fitted(held_out)
+
+
+def _warn_of_fitted(held_out: HeldOut) -> str:
+    if not held_out.n_fitted:
+        return ""
+    return (
+        f" But {held_out.n_fitted:,} of these entries were also fitted, so the error is "
+        "underestimated: fit without them."
+    )
+
+
+def _describe_mixed_error(held_out: HeldOut, levels: LevelScores) -> str:
+    """Describe the errors of numbers and the accuracy of levels."""
+    texts = []
+    if levels.n_numbers:
+        texts.append(
+            f"Predictions of {count_noun(levels.n_numbers, 'held-out number')} have a root mean square "
+            f"error of {format_number(held_out.rmse)} standard deviations of the column; half of them "
+            f"are off by at most {format_number(held_out.median_error)}. Always predicting the mean of "
+            f"the column would have an error of {format_number(held_out.spread)}."
         )
-    return text
+    if levels.n_levels:
+        texts.append(
+            f"Of {count_noun(levels.n_levels, 'held-out value')} in columns of levels (ordered answers, "
+            f"two values, categories), {levels.accuracy:.0%} are predicted correctly. Always predicting "
+            f"the most frequent level of the column would be correct for {levels.usual_accuracy:.0%}."
+        )
+    return " ".join(texts)
 
 
 def describe_rank(model: Any) -> str:
@@ -150,8 +160,8 @@ def describe_rank(model: Any) -> str:
 
 
 def describe_noise(model: Any) -> str:
-    """Describe the noise; empty for methods without a noise model."""
-    if not model.posterior_.has_draws:
+    """Describe the noise; empty for methods without a noise model, and for mixed kinds of values."""
+    if not model.posterior_.has_draws or is_mixed(model):
         return ""
     noise = format_number(math.sqrt(model.noise_variance_))
     if model.completion_.record.has_own_units:
@@ -214,17 +224,26 @@ def list_tiles(model: Any, held_out: HeldOut | None, verdict: Verdict) -> list[T
         n_missing = math.prod(model.observations_.shape) - n
         tiles.append(Tile(f"{n_missing:,}", "cells filled in"))
     if held_out is not None:
-        tone = "bad" if held_out.n_fitted else "plain"
-        label = "typical error, underestimated" if held_out.n_fitted else "typical error"
-        error = format_number(held_out.rmse)
-        if model.completion_.record.has_own_units:
-            error = f"{error} SD"
-        tiles.append(Tile(error, label, tone))
+        tiles += _error_tiles(model, held_out)
     share = (model.completion_.record.rank_probabilities or {}).get(model.rank_)
     in_draws = "" if share is None else f" in {format_percent(share)} of the draws"
     noun = "factor" if model.rank_ == 1 else "factors"
     tiles.append(Tile(f"{model.rank_:,}", noun + in_draws))
     tiles.append(Tile(verdict.short, "state of the fit", verdict.tone))
+    return tiles
+
+
+def _error_tiles(model: Any, held_out: HeldOut) -> list[Tile]:
+    tone = "bad" if held_out.n_fitted else "plain"
+    label = "typical error, underestimated" if held_out.n_fitted else "typical error"
+    error = format_number(held_out.rmse)
+    if model.completion_.record.has_own_units:
+        error = f"{error} SD"
+    if (levels := held_out.levels) is None:
+        return [Tile(error, label, tone)]
+    tiles = [Tile(error, f"{label} of numbers", tone)] if levels.n_numbers else []
+    if levels.n_levels:
+        tiles.append(Tile(f"{levels.accuracy:.0%}", "of levels predicted correctly", tone))
     return tiles
 
 

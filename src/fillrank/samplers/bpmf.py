@@ -79,6 +79,12 @@ from fillrank.samplers.noise_steps import (
     residual_square,
     row_noise,
 )
+from fillrank.samplers.threshold_steps import (
+    NO_INTERVALS,
+    Intervals,
+    are_valid_limits,
+    draw_thresholds,
+)
 from fillrank.table.entries import Entries
 
 # Standard deviations of random factors at the start, and of those that a guess lacks.
@@ -105,7 +111,10 @@ class Hyperprior(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that the next sweep needs: the signal is left right^T."""
+    """All that the next sweep needs: the signal is left right^T.
+
+    ``limits`` (2, k) are the ends of the intervals in which values are known to be.
+    """
 
     left: np.ndarray
     right: np.ndarray
@@ -114,6 +123,7 @@ class State(NamedTuple):
     noise: NoiseState
     row_weights: Weights
     column_weights: Weights
+    limits: np.ndarray
     sweep: int
 
 
@@ -137,6 +147,7 @@ class Context(NamedTuple):
     noise: NoiseModel = EQUAL_NOISE
     samples_noise: bool = True
     features: BothFeatures = WITHOUT_FEATURES
+    intervals: Intervals = NO_INTERVALS
 
 
 def init(
@@ -147,11 +158,12 @@ def init(
     rng: np.random.Generator,
     model: NoiseModel = EQUAL_NOISE,
     features: BothFeatures = WITHOUT_FEATURES,
+    intervals: Intervals = NO_INTERVALS,
 ) -> State:
     """A start at small random factors."""
     left, right = (_FIRST_SD * rng.standard_normal((n, rank)).astype(dtype) for n in shape)
     noise = first_noise(noise_variance, shape[0], np.ones(shape[1]), model)
-    return _state(left, right, noise, features)
+    return _state(left, right, noise, features, intervals)
 
 
 def init_at(
@@ -160,6 +172,7 @@ def init_at(
     rng: np.random.Generator,
     model: NoiseModel = EQUAL_NOISE,
     features: BothFeatures = WITHOUT_FEATURES,
+    intervals: Intervals = NO_INTERVALS,
 ) -> State:
     """The first state, at a guess of the signal without effects."""
     r, q = guess.max_rank, guess.s.size
@@ -170,14 +183,20 @@ def init_at(
 
     variance = max(guess.noise_variance, SMALLEST_NOISE)
     noise = first_noise(variance, len(guess.U), guess.column_precisions, model)
-    return _state(factors(guess.U), factors(guess.V), noise, features)
+    return _state(factors(guess.U), factors(guess.V), noise, features, intervals)
 
 
-def _state(left: np.ndarray, right: np.ndarray, noise: NoiseState, features: BothFeatures) -> State:
+def _state(
+    left: np.ndarray,
+    right: np.ndarray,
+    noise: NoiseState,
+    features: BothFeatures,
+    intervals: Intervals,
+) -> State:
     rank = left.shape[1]
     prior = FactorPrior(np.zeros(rank), np.eye(rank))
     rows, columns = (first_weights(each, rank) for each in features)
-    return State(left, right, prior, prior, noise, rows, columns, 0)
+    return State(left, right, prior, prior, noise, rows, columns, intervals.limits, 0)
 
 
 @njit(cache=True)
@@ -310,7 +329,7 @@ def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[St
         streams.ROWS,
         streams.ROW_SCALARS,
     )
-    values = data.rows, column_counts, row_noise(noise.cells, model)
+    values = data.rows, column_counts, row_noise(noise.cells, model, state.limits)
     left, row_prior, row_weights, sums = _half_sweep(rows, state.right, values, t, context)
     if model.rows and samples_noise:
         noise = draw_row_precisions(noise, where, row_counts, sums, workers)
@@ -323,15 +342,21 @@ def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[St
         streams.COLUMNS,
         streams.COLUMN_SCALARS,
     )
-    values = data.columns, row_counts, column_noise(noise.cells, model)
+    values = data.columns, row_counts, column_noise(noise.cells, model, state.limits)
     right, column_prior, column_weights, sums = _half_sweep(columns, left, values, t, context)
     if model.columns and samples_noise:
         noise = draw_column_precisions(noise, model, where, column_counts, sums, workers)
     info = Info(residual_square(noise.cells, sums))
     if samples_noise:
         noise = draw_level(noise, model, where, column_counts, sums)
+    limits = state.limits
+    if context.intervals.scales.size and isinstance(data, Data):
+        of_columns = column_noise(noise.cells, model, limits)
+        limits = draw_thresholds(
+            limits, context.intervals, data.columns, (right, left), of_columns, where, workers
+        )
     state = State(
-        left, right, row_prior, column_prior, noise, row_weights, column_weights, sweep=t + 1
+        left, right, row_prior, column_prior, noise, row_weights, column_weights, limits, t + 1
     )
     return state, info
 
@@ -342,7 +367,9 @@ def draw(state: State) -> Draw:
         drawn_weights(weights, state.left.dtype)
         for weights in (state.row_weights, state.column_weights)
     )
-    return Draw(state.left, state.right, state.noise.cells, row_weights, column_weights)
+    return Draw(
+        state.left, state.right, state.noise.cells, row_weights, column_weights, state.limits
+    )
 
 
 def spectrum(drawn: Draw) -> np.ndarray:
@@ -368,7 +395,9 @@ def history(
     return values | share_history(state.row_weights, state.column_weights, features)
 
 
-def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
+def is_valid_state(
+    state: State, infos: Sequence[Info], intervals: Intervals = NO_INTERVALS
+) -> bool:
     """Whether a chain can continue from a state that was read from a file, with finite numbers."""
     own, other = largest_entries(state.left).max(), largest_entries(state.right).max()
     return (
@@ -381,5 +410,8 @@ def is_valid_state(state: State, infos: Sequence[Info]) -> bool:
         and own * other <= LARGEST_SIGNAL
         and state.noise.cells.is_valid
         and state.noise.cells.variance > 0  # the user may have fixed it, in other units
+        and state.noise.has_valid_precisions
         and state.noise.has_valid_degrees
+        and state.limits.shape == intervals.limits.shape
+        and are_valid_limits(state.limits)
     )

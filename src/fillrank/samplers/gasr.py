@@ -65,6 +65,10 @@ M_k:
 4. Shift the effects of both sides against each other, which does not change the signal.
 5. Draw sigma^2 and the degrees of freedom of the noise.
 6. Draw a and b given gamma.
+7. Draw the thresholds between ordered levels, if there are any (`fillrank.samplers.threshold_steps`).
+
+Of values of other kinds than numbers only an interval is known: such an x_ij is drawn, given the
+interval, in step 2c of its row and again in that of its column.
 
 Steps 2a to 2d have d_k integrated out. Step 2e draws it before anything conditions on it.
 
@@ -137,6 +141,12 @@ from fillrank.samplers.noise_steps import (
     residual_square,
     row_noise,
 )
+from fillrank.samplers.threshold_steps import (
+    NO_INTERVALS,
+    Intervals,
+    are_valid_limits,
+    draw_thresholds,
+)
 from fillrank.table.entries import Entries
 
 # Initial values of a and b, in units of the data's standard deviation.
@@ -182,6 +192,7 @@ class State(NamedTuple):
     ``left`` (m, r + 2) holds u_k + mu_k in its first r columns, then alpha, then ones; ``right``
     (n, r + 2) holds v_k + nu_k, then ones, then beta. So left diag(d, 1, 1) right^T is the signal. The
     weights of features are b_k and b_alpha in the columns of ``left``, and likewise for ``right``.
+    ``limits`` (2, k) are the ends of the intervals in which values are known to be.
     """
 
     left: np.ndarray
@@ -197,6 +208,7 @@ class State(NamedTuple):
     noise: NoiseState
     row_weights: Weights
     column_weights: Weights
+    limits: np.ndarray
     sweep: int
 
 
@@ -222,6 +234,7 @@ class Context(NamedTuple):
     noise_from: int = sys.maxsize
     rates_from: int = sys.maxsize
     features: BothFeatures = WITHOUT_FEATURES
+    intervals: Intervals = NO_INTERVALS
 
 
 def _on_sphere(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
@@ -236,6 +249,7 @@ def init(
     rng: np.random.Generator,
     noise: NoiseModel = EQUAL_NOISE,
     features: BothFeatures = WITHOUT_FEATURES,
+    intervals: Intervals = NO_INTERVALS,
 ) -> State:
     """The first state, at a guess; components that it lacks start at random, very small."""
     r, q = start.max_rank, start.s.size
@@ -261,6 +275,7 @@ def init(
         noise=first_noise(noise_variance, m, start.column_precisions, noise),
         row_weights=first_weights(features.rows, r + 2),
         column_weights=first_weights(features.columns, r + 2),
+        limits=intervals.limits,
         sweep=0,
     )
 
@@ -528,7 +543,7 @@ def _row_side(state: State, context: Context) -> Side:
         state.d.size,
         state.row_weights,
         context.features.rows,
-        row_noise(state.noise.cells, options.noise),
+        row_noise(state.noise.cells, options.noise, state.limits),
         streams.ROWS,
         streams.ROW_SCALARS,
     )
@@ -544,7 +559,7 @@ def _column_side(state: State, context: Context) -> Side:
         state.d.size + 1,
         state.column_weights,
         context.features.columns,
-        column_noise(state.noise.cells, options.noise),
+        column_noise(state.noise.cells, options.noise, state.limits),
         streams.COLUMNS,
         streams.COLUMN_SCALARS,
     )
@@ -603,6 +618,20 @@ def sweep(
         where = where._replace(purpose=streams.RATES)
         a, b = draw_hyperparameters(where, state.gamma, state.a, math.prod(data.shape))
         state = state._replace(a=a, b=b)
+
+    # 7. The thresholds.
+    if context.intervals.scales.size and isinstance(data, Data):
+        of_columns = column_noise(state.noise.cells, options.noise, state.limits)
+        limits = draw_thresholds(
+            state.limits,
+            context.intervals,
+            data.columns,
+            (state.right, signal_factors(state)[0]),
+            of_columns,
+            where,
+            context.workers,
+        )
+        state = state._replace(limits=limits)
     return state._replace(sweep=t + 1), info
 
 
@@ -636,7 +665,7 @@ def draw(state: State) -> Draw:
     left, right = signal_factors(state)
     row_weights = drawn_weights(_scaled_weights(state.row_weights, state.d), left.dtype)
     column_weights = drawn_weights(state.column_weights, left.dtype)
-    return Draw(left, right, state.noise.cells, row_weights, column_weights)
+    return Draw(left, right, state.noise.cells, row_weights, column_weights, state.limits)
 
 
 def spectrum(drawn: Draw, options: Options) -> np.ndarray:
@@ -681,7 +710,10 @@ _BEYOND, _ROUNDING = 1e-2, 1e-6
 
 
 def is_valid_state(
-    state: State, infos: Sequence[Info], features: BothFeatures = WITHOUT_FEATURES
+    state: State,
+    infos: Sequence[Info],
+    features: BothFeatures = WITHOUT_FEATURES,
+    intervals: Intervals = NO_INTERVALS,
 ) -> bool:
     """Whether a chain can continue from a state that was read from a file.
 
@@ -704,6 +736,8 @@ def is_valid_state(
         and B_BOUNDS[0] <= state.b <= B_BOUNDS[1]
         and all(map(_is_valid_effect, (state.row_effect, state.column_effect)))
         and state.noise.is_valid
+        and state.limits.shape == intervals.limits.shape
+        and are_valid_limits(state.limits)
         and all(_is_valid_info(info, r) for info in infos)
     )
 

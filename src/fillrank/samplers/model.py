@@ -12,7 +12,15 @@ import numpy as np
 
 from fillrank.draws.streams import Address
 from fillrank.kernels.dense_rows import Dense, RowPrior, dense_rows
-from fillrank.kernels.gaussian_rows import Prior, RowNoise, RowSums, align_rows, gaussian_rows
+from fillrank.kernels.gaussian_rows import (
+    NO_LIMITS,
+    Prior,
+    RowNoise,
+    RowSums,
+    align_rows,
+    gaussian_rows,
+)
+from fillrank.kernels.interval_values import draw_values
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
 from fillrank.kernels.products import Fitted
 from fillrank.runtime.threads import Workers
@@ -275,7 +283,8 @@ class Draw(NamedTuple):
     """One draw of the signal, left right^T in standard units, and of the noise.
 
     ``row_weights`` (p, K) are the weights of the p features of rows: F ``row_weights`` is the part of
-    ``left`` that they explain. They are empty without features; ``column_weights`` likewise.
+    ``left`` that they explain. They are empty without features; ``column_weights`` likewise. ``limits``
+    (2, k) are the ends of the intervals of values that are not exact; thresholds are among them.
     """
 
     left: np.ndarray
@@ -283,17 +292,23 @@ class Draw(NamedTuple):
     noise: Noise
     row_weights: np.ndarray = NO_WEIGHTS
     column_weights: np.ndarray = NO_WEIGHTS
+    limits: np.ndarray = NO_LIMITS
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes."""
-        weights = self.row_weights.nbytes + self.column_weights.nbytes
+        weights = self.row_weights.nbytes + self.column_weights.nbytes + self.limits.nbytes
         return self.left.nbytes + self.right.nbytes + self.noise.nbytes + weights
 
     def transpose(self) -> "Draw":
         """The same draw of the transposed table."""
         return Draw(
-            self.right, self.left, self.noise.transpose(), self.column_weights, self.row_weights
+            self.right,
+            self.left,
+            self.noise.transpose(),
+            self.column_weights,
+            self.row_weights,
+            self.limits,
         )
 
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -366,6 +381,11 @@ def _draw_jointly(
     address: Address,
     workers: Workers,
 ) -> np.ndarray:
+    if entries.cells.size:
+        values = np.empty_like(entries.values)
+        work = partial(draw_values, entries, own, other, noise, address, values)
+        workers.for_rows(work, entries.pointers)
+        entries = entries._replace(values=values)
     squares = np.empty(own.shape[0])
     weights = np.repeat(1.0 / noise.variances, np.diff(entries.pointers))
     if noise.roots.size:

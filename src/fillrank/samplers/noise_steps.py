@@ -1,13 +1,13 @@
 """The steps of a sweep for the noise, which GASR and BPMF share: see `fillrank.noise.precisions`."""
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fillrank.draws import streams
 from fillrank.draws.streams import Address
-from fillrank.kernels.gaussian_rows import RowNoise, RowSums
+from fillrank.kernels.gaussian_rows import NO_LIMITS, RowNoise, RowSums
 from fillrank.noise.precisions import (
     DEGREES,
     PRIOR_SCALE,
@@ -21,6 +21,11 @@ from fillrank.samplers.model import SMALLEST_NOISE, Noise
 
 # The degrees of freedom of a chain's first precisions.
 FIRST_DEGREES = 10.0
+# The variance of the noise behind columns of two levels, in standard units.
+FIXED_VARIANCE = 0.5
+# Bounds of precisions in a valid state, far beyond what occurs.
+_PRECISIONS = (1e-15, 1e15)
+NO_COLUMNS = np.zeros(0, dtype=np.int64)
 _ALONE = Workers(1)
 # The quantity that a draw of the noise is for.
 _VARIANCE, _ROW_DEGREES, _COLUMN_DEGREES, _ENTRY_DEGREES, _ROW_SCALE, _COLUMN_SCALE = range(6)
@@ -33,12 +38,16 @@ class NoiseModel(NamedTuple):
     units, if the noise differs by column: the squared residual of each entry counts as if it were
     larger by its square. Otherwise a column that follows exactly from others would fix the factors
     where they are.
+
+    ``fixed`` are the positions of columns whose noise has the variance `FIXED_VARIANCE`, because their
+    values, two levels, cannot say how large it is.
     """
 
     rows: bool = False
     columns: bool = False
     robust: bool = False
     resolution: float = 0.0
+    fixed: np.ndarray = NO_COLUMNS
 
     def traced(self) -> tuple[str, ...]:
         """The names of the degrees of freedom that are drawn."""
@@ -71,8 +80,16 @@ class NoiseState(NamedTuple):
         return (
             self.cells.is_valid
             and SMALLEST_NOISE <= self.cells.variance <= 1.0 / SMALLEST_NOISE
+            and self.has_valid_precisions
             and self.has_valid_degrees
         )
+
+    @property
+    def has_valid_precisions(self) -> bool:
+        """Whether its precisions are far from where variances would overflow."""
+        low, high = _PRECISIONS
+        both = self.cells.rows, self.cells.columns
+        return all(bool(((each >= low) & (each <= high)).all()) for each in both)
 
     @property
     def has_valid_degrees(self) -> bool:
@@ -97,19 +114,30 @@ def first_noise(
     else:
         variance = float(variance * np.mean(1.0 / column_precisions))
         columns = np.ones(column_precisions.size)
-    return NoiseState(Noise(variance, np.ones(n_rows), columns, degrees))
+    return _with_fixed(NoiseState(Noise(variance, np.ones(n_rows), columns, degrees)), model)
 
 
-def row_noise(noise: Noise, model: NoiseModel) -> RowNoise:
+def _with_fixed(state: NoiseState, model: NoiseModel) -> NoiseState:
+    """The same with the fixed variance in the columns that have one."""
+    if not model.fixed.size:
+        return state
+    cells, columns = state.cells, state.cells.columns.copy()
+    columns[model.fixed] = cells.variance / FIXED_VARIANCE
+    return state._replace(cells=cells._replace(columns=columns))
+
+
+def row_noise(noise: Noise, model: NoiseModel, limits: np.ndarray = NO_LIMITS) -> RowNoise:
     """The noise in the half-sweep of the rows."""
     roots = np.sqrt(noise.columns) if model.columns else np.zeros(0)
-    return RowNoise(noise.variance / noise.rows, roots, noise.degrees, streams.ROW_ENTRIES)
+    return RowNoise(noise.variance / noise.rows, roots, noise.degrees, streams.ROW_ENTRIES, limits)
 
 
-def column_noise(noise: Noise, model: NoiseModel) -> RowNoise:
+def column_noise(noise: Noise, model: NoiseModel, limits: np.ndarray = NO_LIMITS) -> RowNoise:
     """The noise in the half-sweep of the columns."""
     roots = np.sqrt(noise.rows) if model.rows else np.zeros(0)
-    return RowNoise(noise.variance / noise.columns, roots, noise.degrees, streams.COLUMN_ENTRIES)
+    return RowNoise(
+        noise.variance / noise.columns, roots, noise.degrees, streams.COLUMN_ENTRIES, limits
+    )
 
 
 def draw_row_precisions(
@@ -136,7 +164,7 @@ def draw_column_precisions(
     columns = draw_precisions(
         where, counts, squares, state.cells.variance, state.column_degrees, workers
     )
-    return state._replace(cells=state.cells._replace(columns=columns))
+    return _with_fixed(state._replace(cells=state.cells._replace(columns=columns)), model)
 
 
 def _distinguished(squares: np.ndarray, model: NoiseModel, counts: np.ndarray) -> np.ndarray:
@@ -147,48 +175,64 @@ def _distinguished(squares: np.ndarray, model: NoiseModel, counts: np.ndarray) -
 def draw_level(
     state: NoiseState, model: NoiseModel, where: Address, counts: np.ndarray, sums: RowSums
 ) -> NoiseState:
-    """sigma^2 and the degrees of freedom, after the half-sweep of the columns."""
+    """sigma^2 and the degrees of freedom, after the half-sweep of the columns.
+
+    If the noise of all columns is fixed, sigma^2 has no meaning and does not change.
+    """
     where, cells = where._replace(purpose=streams.NOISE), state.cells
-    square = float(cells.columns @ _distinguished(sums.squares, model, counts))
-    n_entries = int(counts.sum())
-    variance = draw_noise_variance(where, cells.variance, n_entries, square)
-    state = state._replace(cells=cells._replace(variance=max(variance, SMALLEST_NOISE)))
+    free = np.delete(np.arange(cells.columns.size), model.fixed)
+    if free.size:
+        square = float(cells.columns[free] @ _distinguished(sums.squares, model, counts)[free])
+        n_entries = int(counts[free].sum())
+        variance = draw_noise_variance(where, cells.variance, n_entries, square)
+        state = state._replace(cells=cells._replace(variance=max(variance, SMALLEST_NOISE)))
     if model.rows:
         # sigma^2 / b_j changes with sigma^2 here, and with it the term of the resolution.
-        added = model.resolution**2 * float(cells.columns @ counts)
-        state = _draw_side(state, "row", where, 0.5 * added / state.cells.variance)
-    if model.columns:
-        state = _draw_side(state, "column", where)
+        added = model.resolution**2 * float(cells.columns[free] @ counts[free])
+        state = _draw_row_side(state, where, 0.5 * added / state.cells.variance, model)
+    if model.columns and free.size:
+        state = _draw_column_side(state, where, free)
     if model.robust:
         total, log_total = float(sums.weights.sum()), float(sums.log_weights.sum())
-        degrees = draw_degrees(where, _ENTRY_DEGREES, n_entries, total, log_total)
+        degrees = draw_degrees(where, _ENTRY_DEGREES, int(counts.sum()), total, log_total)
         state = state._replace(cells=state.cells._replace(degrees=degrees))
-    return state
+    return _with_fixed(state, model)
 
 
-def _draw_side(
-    state: NoiseState, side: Literal["row", "column"], where: Address, resolved: float = 0.0
+def _draw_row_side(
+    state: NoiseState, where: Address, resolved: float, model: NoiseModel
 ) -> NoiseState:
-    """The degrees of freedom of a side, and the scale that its precisions share with sigma^2."""
-    cells = state.cells
-    if side == "row":
-        precisions, degrees, quantities = cells.rows, state.row_degrees, (_ROW_SCALE, _ROW_DEGREES)
-    else:
-        precisions, degrees = cells.columns, state.column_degrees
-        quantities = (_COLUMN_SCALE, _COLUMN_DEGREES)
-    relative = cells.variance / PRIOR_SCALE**2
-    c = draw_common_scale(where, quantities[0], precisions, degrees, relative, resolved)
-    precisions = c * precisions
-    total, log_total = float(precisions.sum()), float(np.log(precisions).sum())
-    degrees = draw_degrees(where, quantities[1], precisions.size, total, log_total)
+    """The degrees of freedom of the rows, and the scale that their precisions share with sigma^2.
+
+    With columns of a fixed variance there is no such scale: their noise would change with it.
+    """
+    cells, degrees, c = state.cells, state.row_degrees, 1.0
+    if not model.fixed.size:
+        relative = cells.variance / PRIOR_SCALE**2
+        c = draw_common_scale(where, _ROW_SCALE, cells.rows, degrees, relative, resolved)
+    rows = c * cells.rows
     variance = max(c * cells.variance, SMALLEST_NOISE)
-    if side == "row":
-        return state._replace(
-            cells=cells._replace(variance=variance, rows=precisions), row_degrees=degrees
-        )
+    degrees = _draw_degrees(where, _ROW_DEGREES, rows)
+    return state._replace(cells=cells._replace(variance=variance, rows=rows), row_degrees=degrees)
+
+
+def _draw_column_side(state: NoiseState, where: Address, free: np.ndarray) -> NoiseState:
+    """The same for those columns whose noise is drawn."""
+    cells, columns = state.cells, state.cells.columns.copy()
+    relative = cells.variance / PRIOR_SCALE**2
+    c = draw_common_scale(where, _COLUMN_SCALE, columns[free], state.column_degrees, relative)
+    columns[free] *= c
+    variance = max(c * cells.variance, SMALLEST_NOISE)
+    degrees = _draw_degrees(where, _COLUMN_DEGREES, columns[free])
     return state._replace(
-        cells=cells._replace(variance=variance, columns=precisions), column_degrees=degrees
+        cells=cells._replace(variance=variance, columns=columns), column_degrees=degrees
     )
+
+
+def _draw_degrees(where: Address, quantity: int, precisions: np.ndarray) -> float:
+    """The degrees of freedom behind some precisions."""
+    total, log_total = float(precisions.sum()), float(np.log(precisions).sum())
+    return draw_degrees(where, quantity, precisions.size, total, log_total)
 
 
 def residual_square(cells: Noise, sums: RowSums) -> float:

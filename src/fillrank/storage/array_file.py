@@ -33,7 +33,7 @@ from fillrank.errors import FillrankError, InputError, ReadError
 from fillrank.storage.atomic_write import write_atomically
 from fillrank.storage.strict_json import dump_json, parse_json
 
-_FORMAT, VERSION = "fillrank", 3
+_FORMAT, VERSION = "fillrank", 4
 _KEYS = {"format", "kind", "version", "about", "halved", "sha256"}
 # The supported types of arrays: their names in safetensors and in numpy.
 _DTYPES = {

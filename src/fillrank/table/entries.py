@@ -9,6 +9,7 @@ import scipy.sparse as sp
 _BLOCK = 2**20
 # Of entries without weights. Kernels need an array of one type in both cases, so it is not None.
 NO_WEIGHTS = np.zeros(0, dtype=np.float32)
+NO_CELLS = np.zeros(0, dtype=np.int32)  # of entries that are all exact
 
 
 class Entries(NamedTuple):
@@ -17,12 +18,15 @@ class Entries(NamedTuple):
     Row i has ``values[pointers[i]:pointers[i + 1]]`` in the columns
     ``indices[pointers[i]:pointers[i + 1]]``, in ascending order. ``weights`` is empty if the entries
     have none; otherwise it has one for each value, in the same order, and for kernels in the same type.
+    ``cells`` is empty if all values are exact; otherwise it has -1 for an exact value, and the number of
+    the interval that contains the value for any other.
     """
 
     pointers: np.ndarray
     indices: np.ndarray
     values: np.ndarray
     weights: np.ndarray = NO_WEIGHTS
+    cells: np.ndarray = NO_CELLS
 
     @property
     def n_entries(self) -> int:
@@ -41,18 +45,20 @@ def compress(
     column_index: np.ndarray,
     values: np.ndarray,
     weights: np.ndarray = NO_WEIGHTS,
+    cells: np.ndarray = NO_CELLS,
 ) -> Entries:
     """Group triplets by row; within a row, sort by column."""
     order = np.lexsort((column_index, row_index))
     pointers = np.zeros(n_rows + 1, dtype=np.int64)
     np.cumsum(np.bincount(row_index, minlength=n_rows), out=pointers[1:])
     weights = weights[order] if weights.size else NO_WEIGHTS
-    return Entries(pointers, column_index[order].astype(np.int32), values[order], weights)
+    cells = cells[order] if cells.size else NO_CELLS
+    return Entries(pointers, column_index[order].astype(np.int32), values[order], weights, cells)
 
 
 # scipy's format conversions are counting sorts, linear in the number of entries. Grouping by column
 # and then by row sorts triplets by row and column. Both conversions keep zeros and duplicates, and the
-# order in which they were given, so weights are sorted by a second conversion of the same kind.
+# order in which they were given, so weights and cells are sorted by a conversion of the same kind.
 
 
 def group_by_row(
@@ -61,6 +67,7 @@ def group_by_row(
     values: np.ndarray,
     shape: tuple[int, int],
     weights: np.ndarray = NO_WEIGHTS,
+    cells: np.ndarray = NO_CELLS,
 ) -> Entries:
     """Group triplets by row; within a row they keep their order.
 
@@ -73,11 +80,12 @@ def group_by_row(
     triplets = sp.coo_array((values, (row_index, column_index)), shape=shape)
     triplets.has_canonical_format = True  # otherwise scipy sorts and sums duplicates
     entries = _from_scipy(triplets.tocsr())
-    if weights.size:
-        return entries._replace(
-            weights=group_by_row(row_index, column_index, weights, shape).values
-        )
-    return entries
+    more = {
+        name: group_by_row(row_index, column_index, each, shape).values
+        for name, each in (("weights", weights), ("cells", cells))
+        if each.size
+    }
+    return entries._replace(**more)
 
 
 def transpose(entries: Entries, n_columns: int) -> Entries:
@@ -89,30 +97,35 @@ def transpose(entries: Entries, n_columns: int) -> Entries:
     >>> transpose(entries, 2).values
     array([1., 3., 2.])
     """
-    pointers, indices, values, weights = entries
+    pointers, indices, values, weights, cells = entries
     if pointers[-1] <= np.iinfo(np.int32).max:  # otherwise scipy widens the indices to match
         pointers = pointers.astype(np.int32)
     matrix = sp.csr_array((values, indices, pointers), shape=(pointers.size - 1, n_columns))
     flipped = _from_scipy(matrix.tocsc())
-    if weights.size:
-        unweighted = Entries(entries.pointers, indices, weights)
-        return flipped._replace(weights=transpose(unweighted, n_columns).values)
-    return flipped
+    more = {
+        name: transpose(Entries(entries.pointers, indices, each), n_columns).values
+        for name, each in (("weights", weights), ("cells", cells))
+        if each.size
+    }
+    return flipped._replace(**more)
 
 
 def rows_of(entries: Entries, block: slice) -> Entries:
     """The entries of the rows in a slice."""
     pointers = entries.pointers[block.start : block.stop + 1]
     part = slice(pointers[0], pointers[-1])
-    weights = entries.weights[part]  # empty if there are none
-    return Entries(pointers - pointers[0], entries.indices[part], entries.values[part], weights)
+    weights, cells = entries.weights[part], entries.cells[part]  # empty if there are none
+    return Entries(
+        pointers - pointers[0], entries.indices[part], entries.values[part], weights, cells
+    )
 
 
 def some_rows(entries: Entries, rows: np.ndarray) -> Entries:
     """The entries of some of the rows, at any positions."""
     pointers, places = places_in_rows(entries.pointers, rows)
     weights = entries.weights[places] if entries.weights.size else entries.weights
-    return Entries(pointers, entries.indices[places], entries.values[places], weights)
+    cells = entries.cells[places] if entries.cells.size else entries.cells
+    return Entries(pointers, entries.indices[places], entries.values[places], weights, cells)
 
 
 def places_in_rows(pointers: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

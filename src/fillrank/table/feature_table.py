@@ -11,7 +11,8 @@ import narwhals as nw
 import numpy as np
 
 from fillrank.errors import InputError
-from fillrank.table.frames import has_labels, real_column
+from fillrank.table.frame_columns import real_column
+from fillrank.table.frames import has_labels
 from fillrank.table.labels import LabelIndex, as_labels, as_text, is_missing
 
 

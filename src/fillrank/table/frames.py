@@ -12,14 +12,27 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from fillrank.errors import InputError, Setting, UnknownNameError
-from fillrank.table.labels import as_labels, check_unique, format_labels, replace_surrogates
-from fillrank.table.layout import LONG_HINT, LongFields
+from fillrank.errors import InputError, UnknownNameError
+from fillrank.table.frame_columns import number_column
+from fillrank.table.labels import as_labels, format_labels, replace_surrogates
+from fillrank.table.layout import LongFields
+from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
+from fillrank.table.restore import restore_column
 
 if TYPE_CHECKING:
     from fillrank.table.observations import Observations
 
-PANDAS_STORED_INDEX = "__index_level_0__"  # pandas' name for an unnamed index in Parquet
+
+class PassiveColumn(NamedTuple):
+    """A column that is not fitted, and returned as it is.
+
+    ``position`` is that in the table, with all of its columns; ``values`` are a column of its library,
+    or a list of text.
+    """
+
+    position: int
+    label: Any
+    values: Any
 
 
 class Origin(NamedTuple):
@@ -35,6 +48,12 @@ class Origin(NamedTuple):
         the name of the index, and ``column_field`` the name of the columns in pandas.
     rows_in_index : bool
         Whether the row labels of a wide table are a pandas index.
+    label_position : int
+        The position of the column of row labels in a wide table.
+    passive : tuple of PassiveColumn
+        The columns of a wide table that are not fitted.
+    index : pandas.Index or None
+        The index of a wide table, if it does not have the row labels.
     """
 
     layout: Literal["long", "wide", "matrix", "sparse", "triplets"]
@@ -43,15 +62,9 @@ class Origin(NamedTuple):
     column_field: Any = None
     value_field: Any = None
     rows_in_index: bool = False
-
-
-class WideTable(NamedTuple):
-    """A wide table as an array with NaN, with its labels."""
-
-    matrix: np.ndarray
-    row_labels: np.ndarray
-    column_labels: np.ndarray
-    origin: Origin
+    label_position: int = 0
+    passive: tuple[PassiveColumn, ...] = ()
+    index: Any = None
 
 
 def is_data_frame(data: Any) -> bool:
@@ -82,13 +95,18 @@ def as_frame(table: Any) -> nw.DataFrame[Any]:
 
 
 def long_columns(
-    frame: nw.DataFrame[Any], fields: LongFields
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Origin]:
-    """Row labels, column labels and values of a long table, and its origin."""
+    frame: nw.DataFrame[Any], fields: LongFields, missing: MissingValues = NO_MISSING_VALUES
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray | None], Origin]:
+    """Row labels, column labels and values of a long table, and its origin.
+
+    If some values are limits, the values are their lower and upper ends; the upper ones are None if all
+    are exact.
+    """
     check_fields(frame.columns, fields)
     rows, columns, values = (frame.get_column(field) for field in fields)
     origin = Origin("long", frame.implementation, *fields)
-    return as_labels(rows.to_numpy()), as_labels(columns.to_numpy()), real_column(values), origin
+    ends = number_column(values, missing)
+    return as_labels(rows.to_numpy()), as_labels(columns.to_numpy()), ends, origin
 
 
 def check_fields(columns: Sequence[str], fields: Iterable[Any]) -> None:
@@ -100,95 +118,9 @@ def check_fields(columns: Sequence[str], fields: Iterable[Any]) -> None:
             )
 
 
-def wide_table(frame: nw.DataFrame[Any]) -> WideTable:
-    """The cells and labels of a wide table.
-
-    Row labels are the index of a pandas table, unless it is a default RangeIndex; otherwise the only
-    column of text or dates; otherwise 0, 1, 2, ...
-    """
-    native = frame.to_native()
-    pandas_like = frame.implementation.is_pandas_like()
-    column_labels = as_labels(native.columns if pandas_like else frame.columns)
-    columns = list(frame.iter_columns())
-    label_column = None
-    if not (pandas_like and has_labels(native.index)):
-        label_column = _find_label_column(columns)
-    cells = [column for j, column in enumerate(columns) if j != label_column]
-    matrix = np.empty((len(frame), len(cells)))
-    for j, column in enumerate(cells):
-        matrix[:, j] = real_column(column)
-
-    if label_column is not None:
-        row_labels = as_labels(columns[label_column].to_numpy())
-        row_field = columns[label_column].name
-        column_labels = np.delete(column_labels, label_column)
-    elif pandas_like:
-        row_labels, row_field = as_labels(native.index), native.index.name
-    else:
-        row_labels, row_field = np.arange(len(frame)), None
-    check_unique(row_labels, "row")
-    check_unique(column_labels, "column")
-    return WideTable(
-        matrix,
-        row_labels,
-        column_labels,
-        Origin(
-            "wide",
-            frame.implementation,
-            row_field=row_field,
-            column_field=native.columns.name if pandas_like else None,
-            rows_in_index=pandas_like and label_column is None,
-        ),
-    )
-
-
-def wide_weights(weights: Any, table: WideTable) -> Any:
-    """The weights of the cells of a wide table, given as a data frame or an array."""
-    if not is_data_frame(weights):
-        return weights
-    matrix, row_labels, column_labels, _ = wide_table(as_frame(weights))
-    for axis, given, own in (
-        ("row", row_labels, table.row_labels),
-        ("column", column_labels, table.column_labels),
-    ):
-        if given.tolist() != own.tolist():
-            raise InputError(
-                place=Setting("weights"),
-                allowed=f"an array, or a table with the {axis} labels of X, {format_labels(own)}",
-                value=given.tolist(),
-            )
-    return matrix
-
-
 def has_labels(index: Any) -> bool:
     """Whether a pandas index is more than the default count of rows."""
     return not (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1)
-
-
-def _find_label_column(columns: list[nw.Series[Any]]) -> int | None:
-    """The position of the only column that can contain labels, but not values."""
-    found = [j for j, column in enumerate(columns) if _has_label_type(column)]
-    return found[0] if len(found) == 1 else None
-
-
-def _has_label_type(column: nw.Series[Any]) -> bool:
-    if column.null_count() == len(column):
-        return False  # the type of a column without values is arbitrary
-    is_text = column.dtype in (nw.String, nw.Categorical) or isinstance(column.dtype, nw.Enum)
-    is_date = isinstance(column.dtype, (nw.Date, nw.Datetime))
-    return is_text or is_date or column.name == PANDAS_STORED_INDEX
-
-
-def real_column(column: nw.Series[Any]) -> np.ndarray:
-    """Convert a column to float64, with NaN for null; raise InputError if it is not numeric."""
-    if column.null_count() == len(column):
-        return np.full(len(column), np.nan)
-    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
-        raise InputError(
-            f"column {column.name!r} must contain real numbers; got {column.dtype}",
-            advice=["Convert or remove it.", LONG_HINT],
-        )
-    return column.cast(nw.Float64).to_numpy()
 
 
 def to_wide(observations: Observations, matrix: np.ndarray) -> Any:
@@ -222,39 +154,94 @@ def to_wide(observations: Observations, matrix: np.ndarray) -> Any:
     in_column = (
         origin.layout == "wide" and not origin.rows_in_index and origin.row_field is not None
     )
-    if origin.backend.is_pandas_like() and not in_column:
+    in_pandas = origin.backend.is_pandas_like()
+    if in_pandas and not in_column and _is_plain(observations):
         return _with_index(observations, matrix)
-    return _with_label_column(observations, matrix)
+    cells = _name_cells(observations, _restore_columns(observations, matrix))
+    others = [*origin.passive]
+    if (in_column or not in_pandas) and origin.row_field is not None:
+        field = unused_name(origin.row_field, cells)
+        row_labels = _typed_labels(observations.row_labels)
+        others.append(PassiveColumn(origin.label_position, field, row_labels))
+    for column in sorted(others, key=lambda column: column.position):
+        cells = _insert(cells, *column)
+    if in_pandas:
+        return _pandas_frame(observations, cells, in_column)
+    return nw.from_dict(cells, backend=origin.backend).to_native()
+
+
+def _is_plain(observations: Observations) -> bool:
+    """Whether all columns are plain numbers, and there are no others."""
+    origin = observations.origin
+    return observations.column_types is None and not origin.passive and origin.index is None
 
 
 def _with_index(observations: Observations, matrix: np.ndarray) -> Any:
-    origin = observations.origin
-    library = origin.backend.to_native_namespace()
+    library = observations.origin.backend.to_native_namespace()
+    names = _frame_labels(observations.column_labels)
     return library.DataFrame(
         matrix,
-        index=library.Index(_frame_labels(observations.row_labels), name=origin.row_field),
-        columns=library.Index(_frame_labels(observations.column_labels), name=origin.column_field),
+        index=_index(observations),
+        columns=library.Index(names, name=observations.origin.column_field),
     )
 
 
-def _with_label_column(observations: Observations, matrix: np.ndarray) -> Any:
-    """A frame with the row labels, if it had any, in its first column."""
+def _index(observations: Observations) -> Any:
+    """The index of a table of pandas whose row labels are in the index."""
     origin = observations.origin
+    if origin.index is not None:
+        return origin.index
+    library = origin.backend.to_native_namespace()
+    return library.Index(_frame_labels(observations.row_labels), name=origin.row_field)
+
+
+def _restore_columns(observations: Observations, matrix: np.ndarray) -> list[Any]:
+    """The columns of a completed matrix, in their own types."""
+    types = observations.column_types
+    if types is None:
+        return [matrix[:, j] for j in range(matrix.shape[1])]
+    is_whole = np.ones(len(types), dtype=bool)
+    fractions = observations.column_index[observations.stored_values % 1 != 0]
+    is_whole[fractions] = False
+    return [
+        restore_column(matrix[:, j], kind, observations.origin.backend, bool(is_whole[j]))
+        for j, kind in enumerate(types)
+    ]
+
+
+def _name_cells(observations: Observations, columns: list[Any]) -> dict[Any, Any]:
+    """Columns by their names, which are text in all libraries but pandas."""
     labels = observations.column_labels
-    in_pandas = origin.backend.is_pandas_like()
     names = _frame_labels(labels).tolist()
-    if not in_pandas:
+    if not observations.origin.backend.is_pandas_like():
         names = [replace_surrogates(str(label)) for label in labels]
     if len(set(names)) < len(names):
         raise InputError(
             "column names of this kind of table are text, but two of the column labels are the same "
             f"as text: {format_labels(labels)}. Rename them before fitting."
         )
-    cells: dict[Any, Any] = {name: matrix[:, j] for j, name in enumerate(names)}
-    if origin.row_field is not None:
-        field = unused_name(origin.row_field, cells)
-        cells = {field: _typed_labels(observations.row_labels)} | cells
-    return nw.from_dict(cells, backend=origin.backend).to_native()
+    return dict(zip(names, columns, strict=True))
+
+
+def _insert(cells: dict[Any, Any], position: int, name: Any, values: Any) -> dict[Any, Any]:
+    """Columns with one more at a position."""
+    items = list(cells.items())
+    return dict([*items[:position], (name, values), *items[position:]])
+
+
+def _pandas_frame(observations: Observations, cells: dict[Any, Any], in_column: bool) -> Any:
+    """A table of pandas, with the index and the name of the columns that it had."""
+    origin = observations.origin
+    library = origin.backend.to_native_namespace()
+    aligned = {
+        name: values.reset_index(drop=True) if isinstance(values, library.Series) else values
+        for name, values in cells.items()
+    }
+    table = library.DataFrame(aligned)
+    if not in_column or origin.index is not None:
+        table.index = _index(observations)
+    table.columns = library.Index(list(cells), name=origin.column_field)
+    return table
 
 
 def to_long(
@@ -357,6 +344,16 @@ def _frame_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def fill_in(observations: Observations, matrix: np.ndarray) -> Any:
-    """The matrix with the observed values put in, as the type of table that was given."""
-    matrix[observations.row_index, observations.column_index] = observations.values
+    """The matrix with the observed values put in, as the type of table that was given.
+
+    A value that is known to be in an interval is the predicted one, or the end that is closest to it.
+    """
+    rows, columns, values = observations.row_index, observations.column_index, observations.values
+    if observations.cells is not None and observations.intervals is not None:
+        is_interval = observations.cells >= 0
+        low, high = observations.intervals[observations.cells].T
+        predicted = matrix[rows, columns]
+        within = np.where(np.isnan(predicted), values, np.clip(predicted, low, high))
+        values = np.where(is_interval, within, values)
+    matrix[rows, columns] = values
     return to_wide(observations, matrix)

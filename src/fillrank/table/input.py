@@ -19,11 +19,14 @@ _MATRIX_ALLOWED = (
 )
 
 
-def as_observations(X: Any, estimator: Any = None) -> Observations:
-    """The observed entries of a table of any type that `fit` takes; anything else is refused."""
+def as_observations(X: Any, like: Observations | None = None) -> Observations:
+    """The observed entries of a table of any type that `fit` takes; anything else is refused.
+
+    ``like`` is the table of a fit, if X has new rows or entries for it.
+    """
     if isinstance(X, Observations) or is_data_frame(X):
-        return Observations.of(X)
-    return Observations.of(as_matrix(X, estimator))
+        return Observations.of(X, like=like)
+    return Observations.of(as_matrix(X))
 
 
 def as_matrix(X: Any, estimator: Any = None) -> Any:

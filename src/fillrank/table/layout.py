@@ -65,6 +65,25 @@ def given_fields(row: Any, column: Any, value: Any, layout: Layout) -> LongField
     return LongFields(row, column, value)
 
 
+def given_ignore(ignore: Any) -> tuple[Any, ...]:
+    """The names of the columns to leave out: those of a list, or a single one."""
+    if ignore is None:
+        return ()
+    return tuple(ignore) if isinstance(ignore, (list, tuple, set, frozenset)) else (ignore,)
+
+
+def refuse_for_long(label: Any, ignore: tuple[Any, ...]) -> None:
+    """Raise InputError if arguments for wide tables are given, but the table is long."""
+    for name, given in (("label", label), ("ignore", ignore or None)):
+        if given is not None:
+            raise InputError(
+                "this table is long, and only a wide one has columns to choose from",
+                place=Setting(name),
+                value=given,
+                advice=("If it is wide, set ", Setting("layout", "wide"), "."),
+            )
+
+
 def named_fields(names: Sequence[Any], layout: Layout) -> LongFields | None:
     """Find the columns of a long table, or None if the table is to be read as a wide one."""
     if layout == "wide":

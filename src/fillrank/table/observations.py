@@ -12,20 +12,34 @@ import numpy as np
 import scipy.sparse as sp
 
 from fillrank.errors import InputError, Setting
-from fillrank.table.entries import NO_WEIGHTS, Entries, iter_blocks, transpose
+from fillrank.table.column_types import (
+    NUMBER,
+    ColumnType,
+    are_numbers,
+    coded_columns,
+    describe_types,
+)
+from fillrank.table.entries import NO_CELLS, NO_WEIGHTS, Entries, iter_blocks, transpose
+from fillrank.table.frame_columns import real_column
 from fillrank.table.frames import (
     Origin,
     as_frame,
     check_fields,
     is_data_frame,
     long_columns,
-    real_column,
-    wide_table,
-    wide_weights,
 )
 from fillrank.table.labels import LabelIndex, as_labels
-from fillrank.table.layout import Layout, LongFields, given_fields, named_fields
+from fillrank.table.layout import (
+    Layout,
+    LongFields,
+    given_fields,
+    given_ignore,
+    named_fields,
+    refuse_for_long,
+)
 from fillrank.table.levels import rating_scale
+from fillrank.table.missing_values import MissingValues, given_missing_values
+from fillrank.table.recode import recode
 from fillrank.table.triplets import (
     Duplicates,
     Triplets,
@@ -33,12 +47,14 @@ from fillrank.table.triplets import (
     encode_triplets,
     errors_to_weights,
     group_by_column,
+    numbers_of_cells,
     observed_cells,
     sort_by_row,
     stored_triplets,
-    weights_of_cells,
+    with_intervals,
 )
 from fillrank.table.weights import WeightField, given_weight, refuse_for_wide
+from fillrank.table.wide_frames import WideOptions, WideTable, wide_table, wide_weights
 from fillrank.validation import as_generator, as_real, check_integer, check_real
 
 # scikit-learn indexes data by the positions that a splitter yields. This type tells positions of
@@ -72,6 +88,16 @@ class Observations:
     weights : ndarray of float64 or None
         The weight of each entry: the variance of its noise is that of the table divided by the weight.
         None if all entries are equally precise.
+    column_types : tuple of ColumnType or None
+        What each column contained: numbers, categories, ... None if all are plain numbers.
+    cells : ndarray of int32 or None
+        For each entry -1 if its value is exact, and otherwise the number of the interval that contains
+        it; its stored value is then a number in or at the end of this interval. None if all values are
+        exact.
+    intervals : ndarray of float64 of shape (n, 2) or None
+        The lower and the upper end of each interval, which may be infinite, in the units of the values.
+    notes : tuple of str
+        How the table was understood: sentences for users.
 
     Examples
     --------
@@ -90,9 +116,15 @@ class Observations:
     origin: Origin
     scale_before_averaging: tuple[float, float] | None = None
     weights: np.ndarray | None = None
+    column_types: tuple[ColumnType, ...] | None = None
+    cells: np.ndarray | None = None
+    intervals: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, data: Any, weights: Any = None) -> Observations:
+    def of(
+        cls, data: Any, weights: Any = None, *, like: Observations | None = None
+    ) -> Observations:
         """Convert and check any data that represents a matrix with missing entries.
 
         Parameters
@@ -102,6 +134,9 @@ class Observations:
         weights : array, sparse matrix or data frame, optional
             Of the shape of a matrix or a wide table, as in `from_matrix`. A data frame has the labels
             of the table.
+        like : Observations, optional
+            The table of a fit, if ``data`` has new rows or entries for it. Columns of the same labels
+            are read as they were there.
         """
         if isinstance(data, Observations):
             if weights is not None:
@@ -110,14 +145,16 @@ class Observations:
                     place=Setting("weights"),
                     advice="Give the weights to from_triplets, from_matrix or from_table.",
                 )
-            return data
+            return data if like is None else recode(data, like)
         if isinstance(data, (str, PathLike)):
             raise InputError(
                 f"a matrix or a table is required; got a path. Use read({str(data)!r})."
             )
         if not is_data_frame(data):
             return cls.from_matrix(data, weights=weights)
-        return cls.from_table(data) if weights is None else cls._from_wide(data, weights)
+        if weights is None:
+            return cls.from_table(data, like=like)
+        return cls._from_wide(data, weights)
 
     @classmethod
     def _from_wide(cls, data: Any, weights: Any) -> Observations:
@@ -129,9 +166,31 @@ class Observations:
                 advice="Name its column of weights, as in Observations.from_table(X, weight=...).",
             )
         table = wide_table(frame)
-        triplets = observed_cells(table.matrix)
-        found = weights_of_cells(wide_weights(weights, table), triplets, table.matrix.shape)
-        return cls.from_positions(triplets._replace(weights=found), *table[1:])
+        return cls.from_wide(table, wide_weights(weights, table))
+
+    @classmethod
+    def from_wide(
+        cls, table: WideTable, weights: Any = None, duplicates: Duplicates = "error"
+    ) -> Observations:
+        """Create from the array and the labels of a wide table."""
+        matrix, row_labels, column_labels, origin, column_types, upper, notes = table
+        triplets, intervals = observed_cells(matrix), None
+        if weights is not None:
+            found = numbers_of_cells(weights, "weights", triplets, matrix.shape)
+            triplets = triplets._replace(weights=found)
+        if upper is not None:
+            ends = upper[triplets.row_index, triplets.column_index]
+            triplets, intervals = with_intervals(triplets, ends, row_labels, column_labels)
+        observations = cls.from_positions(
+            triplets,
+            row_labels,
+            column_labels,
+            origin,
+            duplicates,
+            column_types=column_types,
+            intervals=intervals,
+        )
+        return replace(observations, notes=notes)
 
     @classmethod
     def from_triplets(
@@ -142,6 +201,7 @@ class Observations:
         *,
         duplicates: Duplicates = "error",
         weights: Any = None,
+        upper: Any = None,
     ) -> Observations:
         """Create from one (row label, column label, value) per entry.
 
@@ -158,6 +218,10 @@ class Observations:
             How precise each value is, relative to the others: the variance of its noise is that of the
             table divided by the weight. The mean of 4 measurements has the weight 4 if a single one has
             the weight 1. `GASR` and `BPMF` use weights.
+        upper : array of real numbers, optional
+            The upper end of each value, if some are only known to be in an interval; ``values`` are then
+            the lower ends. An exact value has equal ends. A value without a limit on one side has the
+            end ``-inf`` or ``inf``.
 
         Examples
         --------
@@ -168,12 +232,38 @@ class Observations:
         values = np.atleast_1d(as_real(values, "values"))
         if weights is not None:
             weights = np.atleast_1d(as_real(weights, "weights"))
-        encoded = encode_triplets(rows, columns, values, weights)
-        return cls.from_positions(*encoded, Origin("triplets"), duplicates)
+        if upper is not None:
+            upper = np.atleast_1d(as_real(upper, "upper"))
+        encoded = encode_triplets(rows, columns, values, weights, upper)
+        return cls._from_ends(*encoded, Origin("triplets"), duplicates, upper)
+
+    @classmethod
+    def _from_ends(
+        cls,
+        triplets: Triplets,
+        row_labels: np.ndarray,
+        column_labels: np.ndarray,
+        origin: Origin,
+        duplicates: Duplicates,
+        upper: np.ndarray | None,
+    ) -> Observations:
+        """Create from positions and values, or from the lower and the upper ends of values."""
+        intervals = None
+        if upper is not None:
+            triplets, intervals = with_intervals(triplets, upper, row_labels, column_labels)
+        return cls.from_positions(
+            triplets, row_labels, column_labels, origin, duplicates, intervals=intervals
+        )
 
     @classmethod
     def from_matrix(
-        cls, X: Any, *, duplicates: Duplicates = "error", weights: Any = None
+        cls,
+        X: Any,
+        *,
+        duplicates: Duplicates = "error",
+        weights: Any = None,
+        upper: Any = None,
+        missing_values: Any = None,
     ) -> Observations:
         """Create from a matrix; rows and columns are labelled 0, 1, 2, ...
 
@@ -187,25 +277,42 @@ class Observations:
             weighted mean, and its weight is the sum of the weights.
         weights : array or sparse matrix, optional
             Of the shape of X; see `from_triplets`. Where X is missing, weights are ignored.
+        upper : array, masked array or sparse matrix, optional
+            Of the shape of X: the upper ends of values that are only known to be in an interval; X then
+            has the lower ends. See `from_triplets`.
+        missing_values : list of numbers, optional
+            Values that stand for missing ones, such as ``[-999]``.
 
         Examples
         --------
         >>> Observations.from_matrix([[1.0, float("nan")], [0.0, 4.0]]).values
         array([1., 0., 4.])
+        >>> low, high = [[1.0, -float("inf")], [2.0, 3.0]], [[1.0, 0.5], [2.0, 4.0]]
+        >>> Observations.from_matrix(low, upper=high).intervals
+        array([[-inf,  0.5],
+               [ 3. ,  4. ]])
         """
         if is_data_frame(X):
             raise InputError("X must be an array or a sparse matrix; use from_table for tables.")
         if sp.issparse(X):
             triplets, origin = stored_triplets(X), Origin("sparse")
         else:
-            triplets, origin = observed_cells(dense_matrix(X)), Origin("matrix")
-        n_rows, n_columns = np.shape(X)
+            matrix, origin = dense_matrix(X), Origin("matrix")
+            triplets = observed_cells(matrix if upper is None else _either(matrix, upper))
+        shape = n_rows, n_columns = np.shape(X)
         if weights is not None:
-            found = weights_of_cells(weights, triplets, (n_rows, n_columns))
+            found = numbers_of_cells(weights, "weights", triplets, shape)
             triplets = triplets._replace(weights=found)
-        return cls.from_positions(
-            triplets, np.arange(n_rows), np.arange(n_columns), origin, duplicates
-        )
+        ends = None
+        if upper is not None:
+            ends = numbers_of_cells(upper, "upper", triplets, shape)
+            low = numbers_of_cells(X, "X", triplets, shape)
+            triplets = triplets._replace(values=low)
+        if missing := given_missing_values(missing_values):
+            triplets = triplets._replace(values=missing.remove(triplets.values))
+            ends = None if ends is None else np.where(np.isnan(triplets.values), np.nan, ends)
+        labels = np.arange(n_rows), np.arange(n_columns)
+        return cls._from_ends(triplets, *labels, origin, duplicates, ends)
 
     @classmethod
     def from_table(
@@ -219,6 +326,10 @@ class Observations:
         duplicates: Duplicates = "error",
         weight: Any = None,
         standard_error: Any = None,
+        label: Any = None,
+        ignore: Any = (),
+        missing_values: Any = None,
+        like: Observations | None = None,
     ) -> Observations:
         """Create from a data frame: pandas, polars, pyarrow or another that narwhals supports.
 
@@ -232,8 +343,8 @@ class Observations:
             Without these names, a table is long if its columns have the names of one (user, item,
             rating; row, column, value; ...), and otherwise wide, with one cell per entry. "long" uses
             the first three columns if their names are not recognised. The row labels of a wide table
-            are its pandas index, unless that is a default RangeIndex; else its only column of text or
-            dates; else 0, 1, 2, ...
+            are its pandas index, unless that is a default RangeIndex; else the first column of text or
+            dates whose values all differ; else 0, 1, 2, ...
         duplicates : {"error", "mean", "last", "first"}
             What to do if a (row, column) pair of a long table occurs more than once. With weights,
             "mean" is the weighted mean, and its weight is the sum of the weights.
@@ -244,6 +355,23 @@ class Observations:
             The column of a long table with the standard error s of each value, instead of weights. The
             weight is (median(s) / s)^2, so a typical entry has the weight 1. Only the ratios of standard
             errors are used: the overall noise level is still estimated.
+        label : name of a column
+            The column of a wide table that contains the row labels.
+        ignore : name of a column, or list of names
+            Columns of a wide table that are not fitted; results have them as they are.
+        missing_values : list of numbers and text
+            Values that stand for missing ones, such as ``[99, -999, "unknown"]``.
+        like : Observations
+            The table of a fit, if ``table`` has new rows for it: columns of the same labels are read as
+            they were there.
+
+        Notes
+        -----
+        The columns of a wide table may contain numbers, booleans, categories, dates or text. Text is
+        converted if all values of a column are numbers, percentages, limits such as <0.5 and >10, or
+        intervals such as 0.2-0.5; all other text is a category. A category with a single value, or with
+        a different one in nearly every row, is not fitted, but results have it as it is. ``notes`` says
+        what was found.
 
         Examples
         --------
@@ -255,31 +383,44 @@ class Observations:
         >>> table = table.with_columns(se=pl.Series([0.5, 1.0, 2.0]))
         >>> Observations.from_table(table, standard_error="se").weights
         array([4.  , 1.  , 0.25])
+        >>> table = pl.DataFrame({"lead": ["0.7", "<0.5", "1.1"], "smoker": ["yes", "no", "no"]})
+        >>> Observations.from_table(table).notes
+        ("1 value of column 'lead' is a limit such as <0.5.", "Column 'smoker' holds yes and no.")
         """
         frame = as_frame(table)
         fields = given_fields(row, column, value, layout) or named_fields(frame.columns, layout)
         weight_field = given_weight(weight, standard_error)
+        missing, ignored = given_missing_values(missing_values), given_ignore(ignore)
         if fields is not None:
-            return cls._from_long(frame, fields, weight_field, duplicates)
+            refuse_for_long(label, ignored)
+            return cls._from_long(frame, fields, weight_field, duplicates, missing)
         refuse_for_wide(weight_field)
-        matrix, row_labels, column_labels, origin = wide_table(frame)
-        return cls.from_positions(
-            observed_cells(matrix), row_labels, column_labels, origin, duplicates
-        )
+        known = None if like is None else like.types_by_label()
+        options = WideOptions(label, ignored, missing, known)
+        return cls.from_wide(wide_table(frame, options), duplicates=duplicates)
 
     @classmethod
     def _from_long(
-        cls, frame: Any, fields: LongFields, weight: WeightField | None, duplicates: Duplicates
+        cls,
+        frame: Any,
+        fields: LongFields,
+        weight: WeightField | None,
+        duplicates: Duplicates,
+        missing: MissingValues,
     ) -> Observations:
-        rows, columns, values, origin = long_columns(frame, fields)
-        weights = None
+        rows, columns, (values, upper), origin = long_columns(frame, fields, missing)
+        weights = intervals = None
         if weight is not None:
             check_fields(frame.columns, [weight.name])
             weights = real_column(frame.get_column(weight.name))
         triplets, row_labels, column_labels = encode_triplets(rows, columns, values, weights)
+        if upper is not None:
+            triplets, intervals = with_intervals(triplets, upper, row_labels, column_labels)
         if weight is not None and weight.is_error:
             triplets = errors_to_weights(triplets, row_labels, column_labels)
-        return cls.from_positions(triplets, row_labels, column_labels, origin, duplicates)
+        return cls.from_positions(
+            triplets, row_labels, column_labels, origin, duplicates, intervals=intervals
+        )
 
     @classmethod
     def from_positions(
@@ -289,10 +430,21 @@ class Observations:
         column_labels: np.ndarray,
         origin: Origin,
         duplicates: Duplicates = "error",
+        *,
+        column_types: tuple[ColumnType, ...] | None = None,
+        intervals: np.ndarray | None = None,
     ) -> Observations:
         """Create from positions and values, with all labels."""
         by_column = group_by_column(triplets, row_labels, column_labels)
-        return cls.from_columns(by_column, row_labels, column_labels, origin, duplicates)
+        return cls.from_columns(
+            by_column,
+            row_labels,
+            column_labels,
+            origin,
+            duplicates,
+            column_types=column_types,
+            intervals=intervals,
+        )
 
     @classmethod
     def from_columns(
@@ -302,13 +454,18 @@ class Observations:
         column_labels: np.ndarray,
         origin: Origin,
         duplicates: Duplicates = "error",
+        *,
+        column_types: tuple[ColumnType, ...] | None = None,
+        intervals: np.ndarray | None = None,
     ) -> Observations:
         """Create from entries that `group_by_column` has grouped."""
-        by_row = sort_by_row(by_column, row_labels, column_labels, duplicates)
+        is_coded = coded_columns(column_types)
+        by_row = sort_by_row(by_column, row_labels, column_labels, duplicates, is_coded)
         # Means may be between the levels of a rating scale, so it is found before averaging.
         is_averaged = duplicates == "mean" and by_row.n_entries < by_column.n_entries
         scale = rating_scale(by_column.values) if is_averaged else None
-        pointers, indices, values, weights = by_row
+        pointers, indices, values, weights, cells = by_row
+        has_intervals = bool(cells.size) and bool((cells >= 0).any())
         return cls(
             pointers,
             indices,
@@ -318,16 +475,23 @@ class Observations:
             origin,
             scale,
             weights if weights.size else None,
+            column_types,
+            cells if has_intervals else None,
+            intervals if has_intervals else None,
         )
 
     @classmethod
     def without_entries(
-        cls, row_labels: np.ndarray, column_labels: np.ndarray, origin: Origin
+        cls,
+        row_labels: np.ndarray,
+        column_labels: np.ndarray,
+        origin: Origin,
+        column_types: tuple[ColumnType, ...] | None = None,
     ) -> Observations:
         """Rows and columns of which no cell is observed."""
         pointers = np.zeros(len(row_labels) + 1, np.int64)
         nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
-        return cls(pointers, *nothing, row_labels, column_labels, origin)
+        return cls(pointers, *nothing, row_labels, column_labels, origin, column_types=column_types)
 
     @property
     def row_index(self) -> np.ndarray:
@@ -347,6 +511,24 @@ class Observations:
     def weights_as(self, dtype: np.dtype) -> np.ndarray:
         """The weights as `Entries` have them: in a type, and empty if there are none."""
         return NO_WEIGHTS if self.weights is None else self.weights.astype(dtype, copy=False)
+
+    def types_by_label(self) -> dict[Any, ColumnType]:
+        """What each column contained, by its label."""
+        types = self.column_types or (NUMBER,) * self.shape[1]
+        return dict(zip(self.column_labels.tolist(), types, strict=True))
+
+    def whole_columns(self) -> np.ndarray:
+        """Whether all values of each column are whole numbers; False for columns without values."""
+        is_whole = self.values == np.rint(self.values)
+        n = self.shape[1]
+        counts = np.bincount(self.column_index, minlength=n)
+        wholes = np.bincount(self.column_index, is_whole, n)
+        are_whole: np.ndarray = (counts > 0) & (wholes == counts)
+        return are_whole
+
+    def cells_or_empty(self) -> np.ndarray:
+        """The cells as `Entries` have them: empty if all values are exact."""
+        return NO_CELLS if self.cells is None else self.cells
 
     @property
     def rows(self) -> np.ndarray:
@@ -435,7 +617,9 @@ class Observations:
     def by_row(self) -> Entries:
         """The entries grouped by row."""
         weights = self.weights_as(np.dtype(np.float64))
-        return Entries(self.pointers, self.column_index, self.values, weights)
+        return Entries(
+            self.pointers, self.column_index, self.values, weights, self.cells_or_empty()
+        )
 
     def by_column(self) -> Entries:
         """The entries grouped by column: the rows of the transpose."""
@@ -505,6 +689,15 @@ class Observations:
         in_test[chosen] = True
         return self._select(np.flatnonzero(~in_test)), self._select(np.flatnonzero(in_test))
 
+    def without_values(self, missing: MissingValues) -> Observations:
+        """The entries whose values do not stand for missing ones."""
+        is_known = ~np.isnan(missing.remove(self.values))
+        if is_known.all():
+            return self
+        if not is_known.any():
+            raise InputError("at least one value must be observed; all are missing.")
+        return self._select(np.flatnonzero(is_known))
+
     def _select(self, positions: np.ndarray) -> Observations:
         """Select the entries at ascending positions."""
         return replace(
@@ -513,19 +706,23 @@ class Observations:
             column_index=self.column_index[positions],
             stored_values=self.stored_values[positions],
             weights=None if self.weights is None else self.weights[positions],
+            cells=None if self.cells is None else self.cells[positions],
         )
 
     def value_range(self) -> tuple[float, float] | None:
         """The ends of the rating scale, or None if the values do not look like ratings.
 
         Ratings have 2 to 20 evenly spaced levels, with 10 entries each on average. If duplicates were
-        averaged, this is the scale of the values before averaging.
+        averaged, this is the scale of the values before averaging. Tables with categories, dates or
+        intervals have no common scale.
 
         Examples
         --------
         >>> Observations.from_matrix([[1, 2, 3, 4, 5] * 10]).value_range()
         (1.0, 5.0)
         """
+        if self.cells is not None or not are_numbers(self.column_types):
+            return None
         return self.scale_before_averaging or rating_scale(self.stored_values)
 
     def missing_positions(self, row_start: int, row_stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -557,8 +754,18 @@ class Observations:
         return rows + row_start, columns
 
 
+def _either(matrix: np.ndarray, upper: Any) -> np.ndarray:
+    """An array that is missing only where both are: where one is missing, the ends are refused later."""
+    if sp.issparse(upper) or np.shape(upper) != matrix.shape:
+        return matrix
+    return np.where(np.isnan(matrix), dense_matrix(upper, "upper"), matrix)
+
+
 def fingerprint(data: Observations) -> str:
-    """A digest of positions, values and weights of entries; it does not depend on the labels."""
+    """A digest of the entries, with their weights and intervals, and of the types of the columns.
+
+    It does not depend on the labels.
+    """
     digest = hashlib.sha256(repr(data.shape).encode())
     for rows in iter_blocks(data.shape[0], size=_FINGERPRINT_ROWS):
         digest.update(data.row_index_of(rows.start, rows.stop).data)
@@ -567,4 +774,9 @@ def fingerprint(data: Observations) -> str:
         digest.update(data.stored_values[block].astype(np.float64).data)
     if data.weights is not None:
         digest.update(data.weights.data)
+    if data.cells is not None and data.intervals is not None:
+        digest.update(data.cells.data)
+        digest.update(data.intervals.data)
+    if not are_numbers(data.column_types):
+        digest.update(describe_types(data.column_types or ()))
     return digest.hexdigest()

@@ -8,7 +8,15 @@ import scipy.sparse as sp
 
 from fillrank.errors import InputError, Setting, Text
 from fillrank.runtime.memory import check_memory
-from fillrank.table.entries import NO_WEIGHTS, Entries, compact_floats, group_by_row, transpose
+from fillrank.table.entries import (
+    NO_CELLS,
+    NO_WEIGHTS,
+    Entries,
+    compact_floats,
+    group_by_row,
+    transpose,
+)
+from fillrank.table.intervals import number_intervals
 from fillrank.table.labels import SHOWN, factorize, format_label
 from fillrank.table.weights import check_weights, weights_from_errors
 from fillrank.validation import as_real
@@ -39,16 +47,21 @@ _BYTES_PER_LABEL = 24  # of a row or column without entries
 
 
 class Triplets(NamedTuple):
-    """Positions and values of entries, and their weights if they have any."""
+    """Positions and values of entries; their weights, and their cells as in `Entries`, if any."""
 
     row_index: np.ndarray
     column_index: np.ndarray
     values: np.ndarray
     weights: np.ndarray | None = None
+    cells: np.ndarray | None = None
 
 
 def encode_triplets(
-    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, weights: np.ndarray | None = None
+    rows: np.ndarray,
+    columns: np.ndarray,
+    values: np.ndarray,
+    weights: np.ndarray | None = None,
+    upper: np.ndarray | None = None,
 ) -> tuple[Triplets, np.ndarray, np.ndarray]:
     """Replace labels by positions; return triplets, row labels and column labels."""
     if values.ndim != 1:
@@ -58,12 +71,13 @@ def encode_triplets(
             "rows, columns and values must have the same length; "
             f"got {len(rows)}, {len(columns)} and {len(values)}."
         )
-    if weights is not None and weights.shape != values.shape:
-        raise InputError(
-            place=Setting("weights"),
-            allowed=f"an array of shape {values.shape}, one for each value",
-            value=weights.shape,
-        )
+    for name, given in (("weights", weights), ("upper", upper)):
+        if given is not None and given.shape != values.shape:
+            raise InputError(
+                place=Setting(name),
+                allowed=f"an array of shape {values.shape}, one for each value",
+                value=given.shape,
+            )
     _check_size(_BYTES_TO_ENCODE + _BYTES_TO_SORT, len(values))
     row_index, row_labels = factorize(rows, "row")
     column_index, column_labels = factorize(columns, "column")
@@ -173,22 +187,36 @@ def _stored_on_diagonals(X: Any) -> Triplets:
     return Triplets(rows[inside], columns[inside], as_real(X.data, "X")[inside])
 
 
-def weights_of_cells(weights: Any, triplets: Triplets, shape: tuple[int, int]) -> np.ndarray:
-    """Find the weights of entries in an array, or a sparse matrix, of the shape of their matrix."""
-    given = np.shape(weights)
+def numbers_of_cells(
+    numbers: Any, name: str, triplets: Triplets, shape: tuple[int, int]
+) -> np.ndarray:
+    """Find the numbers of entries in an array, or a sparse matrix, of the shape of their matrix.
+
+    ``name`` is that of the argument.
+    """
+    given = np.shape(numbers)
     if given != shape:
         raise InputError(
-            place=Setting("weights"),
+            place=Setting(name),
             allowed=f"an array of the shape of the table, {shape}",
             value=given,
         )
     rows, columns = triplets.row_index, triplets.column_index
-    if not sp.issparse(weights):
-        of_cells: np.ndarray = dense_matrix(weights, "weights")[rows, columns]
+    if not sp.issparse(numbers):
+        of_cells: np.ndarray = dense_matrix(numbers, name)[rows, columns]
         return of_cells
-    stored = stored_triplets(weights)
+    stored = stored_triplets(numbers)
     matrix = sp.csr_matrix((stored.values, (stored.row_index, stored.column_index)), shape)
     return np.asarray(matrix[rows, columns]).ravel()
+
+
+def with_intervals(
+    triplets: Triplets, upper: np.ndarray, row_labels: np.ndarray, column_labels: np.ndarray
+) -> tuple[Triplets, np.ndarray | None]:
+    """Triplets with cells, and the intervals, from the lower ends of values and the upper ones."""
+    cell = _cell_namer(triplets, row_labels, column_labels)
+    values, cells, intervals = number_intervals(triplets.values, upper, cell)
+    return triplets._replace(values=values, cells=cells), intervals
 
 
 def errors_to_weights(
@@ -213,12 +241,14 @@ def group_by_column(
     triplets = _without_missing(triplets)
     cell = _cell_namer(triplets, row_labels, column_labels)
     _check_finite(triplets.values, cell)
-    rows, columns, values, weights = triplets
+    rows, columns, values, weights, cells = triplets
     if weights is None:
         weights = NO_WEIGHTS
+    if cells is None:
+        cells = NO_CELLS
     check_weights(weights, cell)
     shape = len(column_labels), len(row_labels)
-    return group_by_row(columns, rows, compact_floats(values), shape, weights)
+    return group_by_row(columns, rows, compact_floats(values), shape, weights, cells)
 
 
 def _check_size(bytes_per_entry: int, n_entries: int) -> None:
@@ -230,9 +260,16 @@ def _check_size(bytes_per_entry: int, n_entries: int) -> None:
 
 
 def sort_by_row(
-    by_column: Entries, row_labels: np.ndarray, column_labels: np.ndarray, duplicates: Duplicates
+    by_column: Entries,
+    row_labels: np.ndarray,
+    column_labels: np.ndarray,
+    duplicates: Duplicates,
+    is_coded: np.ndarray | None = None,
 ) -> Entries:
-    """Sort entries that are grouped by column by row and column; merge or refuse duplicates."""
+    """Sort entries that are grouped by column by row and column; merge or refuse duplicates.
+
+    ``is_coded`` marks columns whose values are codes, which have no mean.
+    """
     if duplicates not in DUPLICATES:
         allowed = f"one of {', '.join(map(repr, DUPLICATES))}"
         raise InputError(place=Setting("duplicates"), allowed=allowed, value=duplicates)
@@ -247,7 +284,42 @@ def sort_by_row(
             advice=DUPLICATES_ADVICE,
             kind="duplicates",
         )
+    if duplicates == "mean":
+        _check_have_means(entries, starts, row_labels, column_labels, is_coded)
     return _merge(entries, starts, duplicates)
+
+
+def _check_have_means(
+    entries: Entries,
+    starts: np.ndarray,
+    row_labels: np.ndarray,
+    column_labels: np.ndarray,
+    is_coded: np.ndarray | None,
+) -> None:
+    """Raise InputError if duplicates are not all exact numbers."""
+    counts = np.diff(starts, append=entries.indices.size)
+    has_limits = np.zeros(entries.indices.size, dtype=bool)
+    if entries.cells.size:
+        has_limits = entries.cells >= 0
+    is_code = np.zeros_like(has_limits) if is_coded is None else is_coded[entries.indices]
+    wrong = np.flatnonzero((has_limits | is_code) & np.repeat(counts > 1, counts))
+    if not wrong.size:
+        return
+    first = int(wrong[0])
+    row = np.searchsorted(entries.pointers, first, side="right") - 1
+    cell = format_label(row_labels[row]), format_label(column_labels[entries.indices[first]])
+    what = "a category" if is_code[first] else "a limit or an interval"
+    raise InputError(
+        "only numbers have a mean, and one of several values of this cell is " + what,
+        place=f"row {cell[0]}, column {cell[1]}",
+        advice=(
+            "Choose one of them with ",
+            Setting("duplicates", "last"),
+            " or ",
+            Setting("duplicates", "first"),
+            ".",
+        ),
+    )
 
 
 def _without_missing(triplets: Triplets) -> Triplets:
@@ -256,10 +328,11 @@ def _without_missing(triplets: Triplets) -> Triplets:
         raise InputError("at least one value must be observed; all are missing.")
     if not missing.any():
         return triplets
-    rows, columns, values, weights = triplets
+    rows, columns, values, weights, cells = triplets
     kept = ~missing
     weights = None if weights is None else weights[kept]
-    return Triplets(rows[kept], columns[kept], values[kept], weights)
+    cells = None if cells is None else cells[kept]
+    return Triplets(rows[kept], columns[kept], values[kept], weights, cells)
 
 
 def _cell_namer(
@@ -294,18 +367,19 @@ def _mark_first(entries: Entries) -> np.ndarray:
 
 
 def _merge(entries: Entries, starts: np.ndarray, duplicates: Duplicates) -> Entries:
-    pointers, indices, values, weights = entries
+    pointers, indices, values, weights, cells = entries
     stops = np.append(starts[1:], indices.size)
+    chosen = stops - 1 if duplicates == "last" else starts
+    cells = cells[chosen] if cells.size else cells
     if duplicates == "mean" and weights.size:
         values, weights = _weighted_means(values, weights, starts, stops)
     elif duplicates == "mean":
         values = np.add.reduceat(values.astype(np.float64), starts) / (stops - starts)
     else:
-        chosen = starts if duplicates == "first" else stops - 1
         values = values[chosen]
         weights = weights[chosen] if weights.size else weights
     pointers = np.searchsorted(starts, pointers)
-    return Entries(pointers, indices[starts], compact_floats(values), weights)
+    return Entries(pointers, indices[starts], compact_floats(values), weights, cells)
 
 
 def _weighted_means(

@@ -305,6 +305,7 @@ def standardise(
         at = column[block]
         values[block] = (stored[block].astype(np.float64) - units.location[at]) / units.scale[at]
     weights = observations.weights_as(dtype)
-    rows = Entries(observations.pointers, column, values, weights)
+    cells = observations.cells_or_empty()
+    rows = Entries(observations.pointers, column, values, weights, cells)
     columns = transpose(rows, observations.shape[1])
     return pad_to_two_rows(rows), pad_to_two_rows(columns)

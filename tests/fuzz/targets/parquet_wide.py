@@ -24,9 +24,16 @@ def seeds() -> list[bytes]:
         "truth": pa.array([i % 2 == 0 for i in range(len(cells))]),
         "gaps": pa.array([None if i % 2 else float(i) for i in range(len(cells))], pa.float32()),
     }
+    categories = {
+        "answer": pa.array(["yes" if i % 3 else "no" for i in range(len(cells))]),
+        "limit": pa.array(["<0.5" if i % 2 else f"{i}.5" for i in range(len(cells))]),
+        "level": pa.array(["a" if i % 2 else "b" for i in range(len(cells))]).dictionary_encode(),
+        "day": pa.array([date(2020, 1, 1 + i % 3) for i in range(len(cells))]),
+        **plain,
+    }
     return [
         parquet_long.saved(pa.table(content), **options)
-        for content in (plain, named, mixed)
+        for content in (plain, named, mixed, categories)
         for options in ({}, {"compression": "none"})
     ]
 

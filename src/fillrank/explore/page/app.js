@@ -57,9 +57,9 @@ function startView() {
       some,
       el("dl", { class: "facts" }, ...facts.flatMap(([what, text]) => [el("div", {}, el("dt", {}, what), el("dd", {}, text))])),
       ...notes()),
-    el("section", { class: "card" },
+    ...(about.mixed ? [] : [el("section", { class: "card" },
       el("h2", {}, "Fill in your own table"),
-      el("p", {}, "Drop a CSV file anywhere on this page, or ", el("a", { href: "#/fill" }, "choose one"), ": the model fills in its missing values.")));
+      el("p", {}, "Drop a CSV file anywhere on this page, or ", el("a", { href: "#/fill" }, "choose one"), ": the model fills in its missing values."))]));
   load();
 }
 
@@ -94,15 +94,17 @@ function lineView(side, at) {
   const reload = async () => { await load(); announce("Values shown"); };
   const change = (name) => (value) => { state[name] = value; state.start = 0; reload(); };
   const controls = el("div", { class: "controls" },
-    choices("Order", [["high", "Highest first"], ["low", "Lowest first"]], "high", change("order")),
+    about.mixed && side === "rows" ? null : choices("Order", [["high", "Highest first"], ["low", "Lowest first"]], "high", change("order")),
     about.entries === null ? null : choices("Which", [["all", "All"], ["known", "Observed"], ["filled", "Filled in"]], "all", change("shown")));
   const level = Math.round(100 * about.level);
   const legend = el("p", { class: "legend" },
     about.entries === null ? null : el("span", {}, el("span", { class: "dot known" }), " observed value"),
     el("span", {}, el("span", { class: "dot" }), " filled-in value"),
-    about.intervals ? el("span", {}, el("span", { class: "range" }), ` ${level}% interval for a new observation`) : null);
+    about.intervals ? el("span", {}, el("span", { class: "range" }), ` ${level}% interval for a new observation`) : null,
+    about.mixed ? el("span", {}, el("span", { class: "arrow" }, "→"), " only a limit is known") : null,
+    about.mixed && side === "rows" ? el("span", {}, "each column has its own scale; bars are probabilities") : null);
   const values = el("section", { class: "card", id: "values" }, el("h2", {}, "Values"), controls, legend, box);
-  const aside = el("div", { class: "aside" }, ...(side === "rows" ? [recommendCard(at)] : []), nearestCard(side, at));
+  const aside = el("div", { class: "aside" }, ...(side === "rows" && about.orders.length ? [recommendCard(at)] : []), nearestCard(side, at));
   show(el("div", { class: "title" }, title, under, ...notes()), el("div", { class: "columns" }, values, aside));
   load();
 }
@@ -179,6 +181,7 @@ async function start() {
     return;
   }
   byId("title").textContent = about.title;
+  byId("to-fill").hidden = about.mixed;
   startSearch(about, (side, at) => { location.hash = address(side, at); });
   startDrops((files) => {
     if (location.hash !== "#/fill") {

@@ -58,27 +58,39 @@ function scaleBar(cell, [start, end]) {
     range.style.width = `${Math.max(0.8, percent(cell.high) - percent(cell.low))}%`;
     bar.append(range);
   }
-  const dot = el("span", { class: cell.known ? "dot known" : "dot" });
+  const dot = cell.limit ? el("span", { class: "arrow" }, cell.limit < 0 ? "←" : "→") : el("span", { class: cell.known ? "dot known" : "dot" });
   dot.style.left = `${percent(cell.value)}%`;
   bar.append(dot);
   return el("span", { class: "rail" }, bar);
 }
 
-// Cells as a table: label, value with its interval, bar. `link` returns the address of a label.
+// The probabilities of levels, as bars.
+function levelBars(bars) {
+  return el("ul", { class: "levels" }, ...bars.map(([name, probability]) => {
+    const share = el("span", { class: "share", "aria-hidden": "true" });
+    share.style.width = `${100 * probability}%`;
+    return el("li", {}, nameOf(name), el("span", { class: "number" }, `${Math.round(100 * probability)}%`),
+      el("span", { class: "rail" }, el("span", { class: "scale" }, share)));
+  }));
+}
+
+// Cells as a table: label, value with its interval, bar. `link` returns the address of a label. In tables of
+// mixed kinds, `axis` is null if cells have their own, and cells have texts and bars of levels.
 export function cellTable(cells, axis, { caption, head, link = null, values = "Value" }) {
-  const write = writer(axis);
+  const write = axis ? writer(axis) : String;
   const lines = cells.map((cell) => {
     const name = link ? el("a", { href: link(cell) }, nameOf(cell.name)) : nameOf(cell.name);
     const between = cell.known ? el("span", { class: "tag" }, "observed")
-      : cell.low !== null ? el("span", { class: "between" }, `${write(cell.low)} to ${write(cell.high)}`) : null;
+      : cell.low !== null ? el("span", { class: "between" }, cell.between ?? `${write(cell.low)} to ${write(cell.high)}`) : null;
+    const scale = cell.axis ?? axis;
     const first = el("th", { scope: "row" }, name);
     if (cell.row !== undefined) first.prepend(el("span", { class: "of" }, nameOf(cell.row)));
     return el("tr", { class: cell.known ? "is-known" : null },
       first,
-      el("td", { class: "value" }, el("span", { class: "number" }, write(cell.value)), between),
-      el("td", { class: "drawn" }, scaleBar(cell, axis)));
+      el("td", { class: "value" }, el("span", { class: "number" }, cell.text ?? write(cell.value)), cell.bars ? null : between),
+      el("td", { class: "drawn" }, cell.bars ? levelBars(cell.bars) : scale ? scaleBar(cell, scale) : ""));
   });
-  const ends = el("span", { class: "ends" }, el("span", {}, write(axis[0])), el("span", {}, write(axis[1])));
+  const ends = axis ? el("span", { class: "ends" }, el("span", {}, write(axis[0])), el("span", {}, write(axis[1]))) : null;
   return el("table", { class: "cells" },
     el("caption", { class: "unseen" }, caption),
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, head), el("th", { scope: "col", class: "value" }, el("span", { class: "number" }, values)),

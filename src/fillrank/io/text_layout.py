@@ -1,0 +1,99 @@
+"""Text tables: whether they are long or wide, and their entries."""
+
+import numpy as np
+
+from fillrank.errors import ReadError
+from fillrank.io.text import LabelledTriplets, TextTable, open_table, parse_long, parse_number
+from fillrank.io.wide_text import read_wide
+from fillrank.table.frames import Origin
+from fillrank.table.layout import Layout, LongFields, named_fields, refuse_for_long
+from fillrank.table.observations import Observations
+from fillrank.table.triplets import Duplicates, errors_to_weights
+from fillrank.table.weights import WeightField, refuse_for_wide
+from fillrank.table.wide_frames import WideOptions
+
+# A table without known column names is long if it has more lines than this per label, and more than
+# this fraction of distinct pairs: a few duplicates do not make it wide.
+_LINES_PER_LABEL = 1.5
+_DISTINCT_PAIRS = 0.9
+# If its second column is text, it is wide if this column looks like a category: in a table of at least
+# so many lines, with so few pairs or labels for a line.
+_FEWEST_LINES, _FEW_LABELS = 4, 0.5
+
+
+def read_text(
+    text: str,
+    source: str,
+    fields: LongFields | None,
+    layout: Layout,
+    duplicates: Duplicates,
+    weight: WeightField | None = None,
+    options: WideOptions = WideOptions(),  # noqa: B008
+) -> Observations:
+    """Read a text table; `fillrank.io.read.read` documents the rules."""
+    table = open_table(text, source)
+    fields = fields or named_fields(table.names, layout)
+    weight_at = None if weight is None else table.position(weight.name)
+    is_wide = layout == "wide" or options.label is not None or bool(options.ignore)
+    if fields is not None:
+        refuse_for_long(options.label, options.ignore)
+        row, column, value = map(table.position, fields)
+        entries = parse_long(table, row, column, value, weight_at, options.missing)
+    elif not is_wide and (found := _long_by_content(table, weight_at, duplicates, options)):
+        entries, fields = found, LongFields(*table.names[:3])
+    else:
+        refuse_for_wide(weight)
+        return Observations.from_wide(read_wide(table, options), duplicates=duplicates)
+    triplets, row_labels, column_labels, intervals = entries
+    if weight is not None and weight.is_error:
+        triplets = errors_to_weights(triplets, row_labels, column_labels)
+    origin = Origin("long", None, *fields) if table.has_header else Origin("long")
+    return Observations.from_positions(
+        triplets, row_labels, column_labels, origin, duplicates, intervals=intervals
+    )
+
+
+def _long_by_content(
+    table: TextTable, weight: int | None, duplicates: Duplicates, options: WideOptions
+) -> LabelledTriplets | None:
+    if len(table.names) not in (3, 4):
+        return None
+    if table.has_header and table.has_numbers(1):
+        return None  # as `_looks_long` would find, after all lines were parsed
+    try:
+        entries = parse_long(table, 0, 1, 2, weight, options.missing)
+    except ReadError as error:
+        # A category may be missing, the label of an entry not.
+        may_be_wide = error.kind == "label" and table.has_header
+        is_like_long = not table.has_numbers(1) and table.has_numbers(2)
+        if weight is not None or (is_like_long and not may_be_wide):
+            raise  # a long table with a mistake
+        return None
+    return entries if _looks_long(entries, table, duplicates) else None
+
+
+def _looks_long(entries: LabelledTriplets, table: TextTable, duplicates: Duplicates) -> bool:
+    (row_index, column_index, *_), *labels, _ = entries
+    if not all(_can_be_labels(each, table.delimiter) for each in labels):
+        return False
+    n_lines, n_labels = len(row_index), max(map(len, labels))
+    pairs = np.sort(row_index.astype(np.int64) * n_labels + column_index)
+    n_pairs = 1 + int(np.count_nonzero(np.diff(pairs)))
+    if not any(_mark_numbers(labels[1], table.delimiter)):
+        if not table.has_header or n_lines < _FEWEST_LINES:
+            return True
+        has_category = len(labels[0]) == n_lines and len(labels[1]) <= _FEW_LABELS * n_lines
+        # Long tables with so many duplicates would be refused.
+        repeats = duplicates == "error" and n_pairs <= _FEW_LABELS * n_lines
+        return not (has_category or repeats)
+    many = n_lines > _LINES_PER_LABEL * n_labels
+    return not table.has_header and many and n_pairs >= _DISTINCT_PAIRS * n_lines
+
+
+def _can_be_labels(labels: np.ndarray, delimiter: str) -> bool:
+    """Whether labels are integers or text, not fractions or missing values."""
+    return labels.dtype.kind == "i" or not any(_mark_numbers(labels, delimiter))
+
+
+def _mark_numbers(labels: np.ndarray, delimiter: str) -> list[bool]:
+    return [parse_number(str(label), delimiter) is not None for label in labels]

@@ -1,0 +1,482 @@
+"""The posterior of a table whose columns have different kinds of values, or one kind but numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import logsumexp
+
+from fillrank.errors import NotSupportedError
+from fillrank.features.blocks import Blocks
+from fillrank.kernels.predictions import pair_values
+from fillrank.posterior.imputation import Imputations
+from fillrank.posterior.kind_predictions import (
+    Latent,
+    between,
+    level_probabilities,
+    level_quantile,
+    levels_of,
+    log_density,
+    mean_value,
+    mean_within,
+)
+from fillrank.posterior.low_rank import Axis, Kind, LowRankPosterior, Statistic
+from fillrank.posterior.recommend import Top, TopQuery
+from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Draw
+from fillrank.table.entries import Entries
+from fillrank.table.labels import format_labels
+from fillrank.table.latent import Coding, Scale, encode, latent_ends
+from fillrank.table.units import Units
+
+# Cells computed together.
+_BLOCK = 2048
+# Draws that represent all of them in complete tables of many cells.
+_FEW_DRAWS, _MANY_CELLS = 16, 2_000_000
+# The probability of a level that the fit has not seen.
+_UNSEEN = 1e-6
+# Columns that are ranked beyond those asked for.
+_MORE_TO_RANK = 100
+# The level of an interval whose ends are both the median.
+_NARROW = 1e-9
+
+
+@dataclass(frozen=True)
+class KindPosterior:
+    """The posterior of the latent numbers of a table, and how its values follow from them.
+
+    Parameters
+    ----------
+    low_rank : LowRankPosterior
+        Of the latent table, in standard units. Its draws have the ends of the intervals of levels.
+    coding : Coding
+    """
+
+    low_rank: LowRankPosterior
+    coding: Coding
+    has_draws: bool = True
+    levels: None = None  # those of max-margin methods
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.low_rank.shape[0], self.coding.scale_of.size
+
+    @property
+    def units(self) -> Units:
+        """The units of columns of numbers; those of other columns are standard units."""
+        scales = [self.coding.scales[g] for g in self.coding.scale_of]
+        location = np.array([each.location for each in scales])
+        scale = np.array([each.scale for each in scales])
+        first = self.coding.scales[0]
+        is_one = len(self.coding.scales) == 1 and first.kind == "ordered"
+        value_range = (float(first.levels.min()), float(first.levels.max())) if is_one else None
+        return Units(location, scale, value_range)
+
+    @property
+    def n_draws(self) -> int:
+        """The number of stored draws."""
+        return self.low_rank.n_draws
+
+    @property
+    def blocks(self) -> Blocks:
+        """The features of rows and of latent columns."""
+        return self.low_rank.blocks
+
+    @property
+    def new_row_nbytes(self) -> int:
+        """The memory that a new row takes while it is folded in."""
+        return self.low_rank.new_row_nbytes
+
+    def latent_labels(self) -> np.ndarray:
+        """The label of the column of each latent column."""
+        return self.coding.labels[self.coding.column_of]
+
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Factors (left, right) whose product is the mean of the first latent number of each column."""
+        left, right = self.low_rank.factors()
+        return left, right[self.coding.first_latent[:-1]]
+
+    # Single cells
+
+    def predict(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        workers: Workers,
+        statistic: Statistic = "auto",
+    ) -> np.ndarray:
+        """Predictions of the cells (rows_p, columns_p).
+
+        Those of levels that are text are their codes. With "auto", numbers have their mean, ordered
+        levels the median, and two values or categories the most probable one, which categories have
+        with every statistic.
+        """
+
+        def one(scale: Scale, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            return self._statistic(scale, i, j, statistic, self.low_rank.draws)
+
+        return self._over_cells(one, rows, columns, workers)
+
+    def average_prediction(
+        self, rows: np.ndarray, columns: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """Means, also of ordered levels."""
+        return self.predict(rows, columns, workers, "mean")
+
+    def probabilities(self, rows: np.ndarray, column: int, workers: Workers) -> np.ndarray:
+        """The probabilities (cells, levels) of the levels of a column, as `level_values` has them."""
+        scale = self.coding.scale(column)
+        if not scale.has_levels:
+            raise NotSupportedError(
+                f"column {format_labels([self.coding.labels[column]])} has no levels: its values are "
+                f"{scale.kind!r}. predict_interval says how certain they are."
+            )
+        out = np.empty((len(rows), scale.levels.size))
+
+        def work(start: int, stop: int) -> None:
+            for first in range(start, stop, _BLOCK):
+                part = slice(first, min(first + _BLOCK, stop))
+                at = np.full(out[part].shape[0], column)
+                out[part] = self._level_probabilities(scale, rows[part], at, self.low_rank.draws)
+
+        self._share_out(work, len(rows), workers)
+        return out[:, np.argsort(scale.levels)]
+
+    @property
+    def column_kinds(self) -> list[str]:
+        """The kind of the values of each column."""
+        return [self.coding.scales[g].kind for g in self.coding.scale_of]
+
+    @property
+    def level_columns(self) -> np.ndarray:
+        """Whether the values of each column are levels."""
+        has_levels = np.array([each.has_levels for each in self.coding.scales])
+        return has_levels[self.coding.scale_of]
+
+    def level_values(self, column: int) -> np.ndarray:
+        """The values of the levels of a column, ascending."""
+        return np.sort(self.coding.scale(column).levels)
+
+    def interval(
+        self, rows: np.ndarray, columns: np.ndarray, level: float, kind: Kind, workers: Workers
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Credible intervals (low, high) of the cells; NaN for categories, which have no order."""
+        out = np.empty((2, len(rows)))
+        alone = Workers(1)
+
+        def one(scale: Scale, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            return np.array(self._interval(scale, i, j, level, kind, alone))
+
+        self._over_cells(one, rows, columns, workers, out)
+        return out[0], out[1]
+
+    def within(
+        self, rows: np.ndarray, columns: np.ndarray, ends: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """Means of values that are known to be in intervals with the ends (cells, 2)."""
+        out = np.empty(len(rows))
+        for g in np.unique(self.coding.scale_of[columns]).tolist():
+            mine = np.flatnonzero(self.coding.scale_of[columns] == g)
+            scale = self.coding.scales[g]
+            for first in range(0, mine.size, _BLOCK):
+                at = mine[first : first + _BLOCK]
+                latent = self._latent(rows[at], columns[at], 0, self.low_rank.draws)
+                values = mean_within(scale, latent, latent_ends(scale, ends[at]))
+                out[at] = values
+        return np.clip(out, *ends.T)
+
+    def log_density(
+        self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """Logarithms of the predictive density at new observations; of levels, of their probability."""
+        out = np.empty(len(rows))
+        for g in np.unique(self.coding.scale_of[columns]).tolist():
+            mine = np.flatnonzero(self.coding.scale_of[columns] == g)
+            scale = self.coding.scales[g]
+            i, j, at = rows[mine], columns[mine], values[mine]
+            if scale.kind == "number":
+                standard, latent = scale.standard(at), self.coding.first_latent[j]
+                density = self.low_rank.log_density(i, latent, standard, workers)
+                out[mine] = density - np.log(scale.scale)
+            else:
+                out[mine] = self._log_density(scale, i, j, at)
+        return out
+
+    # All cells of some rows and columns
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Predictions of all cells of the given rows and columns: a matrix."""
+        draws = self.low_rank.draws
+        if len(rows) * len(columns) > _MANY_CELLS:
+            chosen = np.linspace(0, len(draws) - 1, _FEW_DRAWS).round().astype(int)
+            draws = [draws[t] for t in chosen]
+        out = np.empty((len(rows), len(columns)))
+        for place, j in enumerate(np.asarray(columns).tolist()):
+            scale = self.coding.scale(j)
+            for first in range(0, len(rows), _BLOCK):
+                part = slice(first, first + _BLOCK)
+                at = np.full(len(rows[part]), j)
+                out[part, place] = self._statistic(scale, rows[part], at, "auto", draws)
+        return out
+
+    def imputations(self, n: int, seed: int) -> KindImputations:
+        """Draws of complete tables."""
+        return KindImputations(self, n, seed)
+
+    # New rows and columns
+
+    def fold_in(
+        self,
+        entries: Entries,
+        axis: Axis,
+        workers: Workers,
+        features: np.ndarray | None = None,
+        intervals: np.ndarray | None = None,
+    ) -> KindPosterior:
+        """The posterior of new rows, or of new columns if all columns have one scale.
+
+        ``entries`` are in the units of the data, and have numbers of ``intervals`` (n, 2).
+        """
+        if axis == "columns":
+            coding, coded, limits = self._encode_new_columns(entries, intervals)
+        else:
+            coding = self.coding
+            coded, limits = encode(coding, entries, intervals)
+        units = Units.equal(0.0, 1.0, coding.n_latent, None)
+        new = self.low_rank.fold_in_standard(coded, axis, workers, features, limits, units)
+        return replace(self, low_rank=new, coding=coding)
+
+    def update(
+        self,
+        entries: Entries,
+        positions: np.ndarray,
+        axis: Axis,
+        workers: Workers,
+        source: KindPosterior,
+        intervals: np.ndarray | None = None,
+    ) -> KindPosterior:
+        """The same with some rows drawn again, given all of their entries."""
+        if axis == "columns":
+            raise NotSupportedError(
+                "columns of different kinds learn from new entries by a new fit only."
+            )
+        coded, limits = encode(self.coding, entries, intervals)
+        new = self.low_rank.update_standard(
+            coded, positions, axis, workers, source.low_rank, limits
+        )
+        return replace(self, low_rank=new)
+
+    def top(self, query: TopQuery, workers: Workers) -> Top:
+        """The best columns of some rows, if all columns have one scale; scores are means."""
+        if len(self.coding.scales) > 1:
+            raise NotSupportedError(
+                "columns of different kinds cannot be compared with each other, so none is best."
+            )
+        # By latent numbers first. The order of means can differ, since the noise of columns does.
+        top = self.low_rank.top(query._replace(n=query.n + _MORE_TO_RANK), workers)
+        p, k = np.nonzero(top.columns >= 0)
+        scores = np.full(top.scores.shape, -np.inf)
+        scores[p, k] = self._expected_at(query, top, p, k, workers)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, : query.n]
+        columns = np.take_along_axis(top.columns, order, axis=1)
+        scores = np.take_along_axis(scores, order, axis=1)
+        return top._replace(columns=columns, scores=np.where(columns >= 0, scores, np.nan))
+
+    def _expected_at(
+        self, query: TopQuery, top: Top, p: np.ndarray, k: np.ndarray, workers: Workers
+    ) -> np.ndarray:
+        """The means of cells, or what is expected at the quantile or draw that the order is by."""
+        rows, columns = query.rows[p], top.columns[p, k]
+        if query.by == "mean":
+            return self.predict(rows, columns, workers, "mean")
+        scale, mean = self.coding.scales[0], self.low_rank.mean
+        sds = np.sqrt(mean.noise.at(rows, columns))[np.newaxis]
+        limits = np.mean([drawn.limits for drawn in self.low_rank.draws], axis=0)[np.newaxis]
+        latent = Latent(top.scores[p, k][np.newaxis], sds, limits)
+        if scale.has_levels:
+            return level_probabilities(scale, [latent]) @ scale.levels
+        return mean_value(scale, latent)
+
+    def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """Noise standard deviations of rows, and of the first latent number of each column."""
+        rows, columns = self.low_rank.noise_scales()
+        return rows, self.units.scale * columns[self.coding.first_latent[:-1]]
+
+    # Parts
+
+    def _over_cells(
+        self,
+        one: Callable[[Scale, np.ndarray, np.ndarray], np.ndarray],
+        rows: np.ndarray,
+        columns: np.ndarray,
+        workers: Workers,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Compute numbers for every cell, scale by scale, in blocks, on all threads."""
+        result = np.empty(len(rows)) if out is None else out
+        for g in np.unique(self.coding.scale_of[columns]).tolist():
+            mine = np.flatnonzero(self.coding.scale_of[columns] == g)
+
+            def work(start: int, stop: int, g: int = g, mine: np.ndarray = mine) -> None:
+                for first in range(start, stop, _BLOCK):
+                    at = mine[first : min(first + _BLOCK, stop)]
+                    result[..., at] = one(self.coding.scales[g], rows[at], columns[at])
+
+            self._share_out(work, mine.size, workers)
+        return result
+
+    def _share_out(self, work: Callable[[int, int], None], n_cells: int, workers: Workers) -> None:
+        cost = len(self.low_rank.draws) * (self.low_rank.draws[0].left.shape[1] + 8)
+        workers.for_rows(work, cost * np.arange(n_cells + 1))
+
+    def _latent(
+        self, rows: np.ndarray, columns: np.ndarray, which: int, draws: list[Draw]
+    ) -> Latent:
+        """The latent numbers of cells: those with the number ``which`` of their columns.
+
+        The draws are shifted so that their mean is that of all draws of the run, which are more.
+        """
+        latent = self.coding.first_latent[columns] + which
+        signals = np.empty((len(draws), len(rows)))
+        for drawn, line in zip(draws, signals, strict=True):
+            pair_values(drawn.left, drawn.right, rows, latent, line)
+        mean = np.empty(len(rows))
+        pair_values(self.low_rank.mean.left, self.low_rank.mean.right, rows, latent, mean)
+        signals += mean - signals.mean(axis=0)
+        sds = np.sqrt([drawn.noise.at(rows, latent) for drawn in draws])
+        return Latent(signals, sds, np.array([drawn.limits for drawn in draws]))
+
+    def _latents(
+        self, scale: Scale, rows: np.ndarray, columns: np.ndarray, draws: list[Draw]
+    ) -> Iterator[Latent]:
+        return (self._latent(rows, columns, which, draws) for which in range(scale.n_latent))
+
+    def _level_probabilities(
+        self, scale: Scale, rows: np.ndarray, columns: np.ndarray, draws: list[Draw]
+    ) -> np.ndarray:
+        return level_probabilities(scale, list(self._latents(scale, rows, columns, draws)))
+
+    def _statistic(
+        self,
+        scale: Scale,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        statistic: Statistic,
+        draws: list[Draw],
+    ) -> np.ndarray:
+        if not scale.has_levels:
+            if statistic in ("median", "mode"):
+                latent = self.coding.first_latent[columns]
+                low, _ = self.low_rank.interval(rows, latent, _NARROW, "observation", Workers(1))
+                values = scale.restored(low)
+            else:
+                values = mean_value(scale, self._latent(rows, columns, 0, draws))
+            return values
+        probabilities = self._level_probabilities(scale, rows, columns, draws)
+        is_auto = statistic == "auto"
+        if statistic == "mode" or scale.kind == "category" or (is_auto and scale.kind == "yes_no"):
+            return scale.levels[probabilities.argmax(axis=1)]
+        if statistic == "mean":
+            return probabilities @ scale.levels
+        return scale.levels[level_quantile(probabilities, 0.5)]
+
+    def _interval(
+        self,
+        scale: Scale,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        level: float,
+        kind: Kind,
+        workers: Workers,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if scale.kind == "category":
+            nothing = np.full(len(rows), np.nan)
+            return nothing, nothing
+        if not scale.has_levels:
+            latent = self.coding.first_latent[columns]
+            low, high = self.low_rank.interval(rows, latent, level, kind, workers)
+            return scale.restored(low), scale.restored(high)
+        draws = self.low_rank.draws
+        latents = list(self._latents(scale, rows, columns, draws))
+        if kind == "signal":
+            latents = [each._replace(sds=1e-9 * np.ones_like(each.sds)) for each in latents]
+        probabilities = level_probabilities(scale, latents)
+        tails = 0.5 * (1.0 - level), 0.5 * (1.0 + level)
+        low, high = (scale.levels[level_quantile(probabilities, tail)] for tail in tails)
+        return low, high
+
+    def _log_density(
+        self, scale: Scale, rows: np.ndarray, columns: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        draws, out = self.low_rank.draws, np.empty(len(rows))
+        for first in range(0, len(rows), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            i, j, at = rows[part], columns[part], values[part]
+            if scale.has_levels:
+                probabilities = self._level_probabilities(scale, i, j, draws)
+                codes, are_known = scale.nearest_codes(at)
+                chosen = probabilities[np.arange(len(i)), codes]
+                least = np.where(are_known, np.finfo(float).tiny, _UNSEEN)
+                out[part] = np.log(np.where(are_known, np.maximum(chosen, least), least))
+            else:
+                terms = log_density(scale, self._latent(i, j, 0, draws), at)
+                out[part] = logsumexp(terms, axis=0) - np.log(len(draws))
+        return out
+
+    def _encode_new_columns(
+        self, entries: Entries, intervals: np.ndarray | None
+    ) -> tuple[Coding, Entries, np.ndarray]:
+        """New columns, each a line of ``entries``, on the scale that all columns share."""
+        if len(self.coding.scales) > 1 or self.coding.scales[0].n_latent > 1:
+            raise NotSupportedError(
+                "new columns of a table of different kinds need a new fit: their kind is not known."
+            )
+        n = entries.pointers.size - 1
+        coding = self.coding._replace(
+            scale_of=np.zeros(n, dtype=np.int64),
+            first_latent=np.arange(n + 1),
+            labels=np.arange(n),
+        )
+        # All entries are on the same scale, so any column can stand for theirs.
+        on_first = entries._replace(indices=np.zeros_like(entries.indices))
+        coded, limits = encode(coding, on_first, intervals)
+        return coding, coded._replace(indices=entries.indices), limits
+
+
+class KindImputations(Imputations):
+    """Draws of what would be observed, in the values of each column."""
+
+    def __init__(self, posterior: KindPosterior, n: int, seed: int):
+        super().__init__(posterior.low_rank, n, seed)
+        self._coding = posterior.coding
+
+    def row(self, number: int, i: int) -> np.ndarray:
+        """The values of an imputation in all cells of a row."""
+        latent, limits, coding = super().row(number, i), self.draw(number).limits, self._coding
+        out = np.empty(coding.scale_of.size)
+        for j in range(out.size):
+            scale = coding.scale(j)
+            own = latent[coding.first_latent[j] : coding.first_latent[j + 1], np.newaxis]
+            if scale.has_levels:
+                out[j] = levels_of(scale, own, limits)[0]
+            else:
+                out[j] = scale.restored(own[0])[0]
+        return out
+
+    def within(
+        self, number: int, rows: np.ndarray, columns: np.ndarray, ends: np.ndarray
+    ) -> np.ndarray:
+        """Draws of values that are known to be in intervals with the ends (cells, 2)."""
+        drawn, coding = self.draw(number), self._coding
+        u = np.random.default_rng([self._seed, number]).random(len(rows))
+        latent = coding.first_latent[columns]
+        z, s = drawn.at(rows, latent), np.sqrt(drawn.noise.at(rows, latent))
+        out = np.empty(len(rows))
+        for g in np.unique(coding.scale_of[columns]).tolist():
+            mine, scale = coding.scale_of[columns] == g, coding.scales[g]
+            low, high = (latent_ends(scale, ends[mine]) - z[mine]) / s[mine]
+            out[mine] = scale.restored(z[mine] + s[mine] * between(low, high, u[mine]))
+        return np.clip(out, *ends.T)
