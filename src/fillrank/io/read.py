@@ -106,7 +106,7 @@ def read(
         `Observations.from_table`.
     label : name of a column
         The column of a wide table that contains the row labels.
-    ignore : name of a column, or list of names
+    ignore : name of a column, or list of str
         Columns of a wide table that are not fitted; completed files have them as they are.
     missing_values : list of numbers and text
         Further values that stand for missing ones, such as ``[99, -999, "unknown"]``.

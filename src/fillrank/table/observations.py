@@ -357,7 +357,7 @@ class Observations:
             errors are used: the overall noise level is still estimated.
         label : name of a column
             The column of a wide table that contains the row labels.
-        ignore : name of a column, or list of names
+        ignore : name of a column, or list of str
             Columns of a wide table that are not fitted; results have them as they are.
         missing_values : list of numbers and text
             Values that stand for missing ones, such as ``[99, -999, "unknown"]``.
