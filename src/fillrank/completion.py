@@ -34,8 +34,9 @@ from fillrank.posterior.record import not_sampled
 from fillrank.posterior.to_arviz import to_arviz
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.column_types import coded_columns
-from fillrank.table.frames import fill_in, is_data_frame, to_frame
+from fillrank.table.frames import fill_in, is_data_frame, to_frame, with_row_labels
 from fillrank.table.input import as_observations
+from fillrank.table.labels import as_labels
 from fillrank.table.observations import Observations
 from fillrank.validation import as_real, check_choice, check_integer, check_real
 
@@ -146,7 +147,8 @@ class Completion(FittedTable):
         Returns
         -------
         table
-            Of the type that was fitted: a line for each row, and a column for each level.
+            Of the type that was fitted: a line for each row, whose label is the index in pandas, and a
+            column for each level.
 
         Examples
         --------
@@ -156,13 +158,13 @@ class Completion(FittedTable):
         >>> table.loc[5, "answer"] = None
         >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(table)
         >>> probabilities = model.predict_proba(5, "answer")
-        >>> list(probabilities.columns), bool(probabilities["no"][0] > 0.8)
+        >>> list(probabilities.columns), bool(probabilities["no"][5] > 0.8)
         (['no', 'yes'], True)
         """
         levels, probabilities = self._level_probabilities(rows, column)
         names = [str(level) for level in levels]
         fields = {name: probabilities[:, k] for k, name in enumerate(names)}
-        return to_frame(self.observations, fields)
+        return with_row_labels(to_frame(self.observations, fields), as_labels(rows))
 
     def predict_set(self, rows: Any, column: Any, level: float = 0.9) -> list[list[Any]]:
         """Credible sets: the most probable levels of a column, which together have the probability.

@@ -305,6 +305,14 @@ def to_frame(observations: Observations, fields: Mapping[Any, np.ndarray]) -> An
     return fields if backend is None else nw.from_dict(fields, backend=backend).to_native()
 
 
+def with_row_labels(table: Any, labels: np.ndarray) -> Any:
+    """The table with these labels as its index, if its library has one."""
+    frame = nw.from_native(table, pass_through=True)
+    if isinstance(frame, nw.DataFrame) and frame.implementation.is_pandas_like():
+        return table.set_axis(_frame_labels(labels), axis=0)
+    return table
+
+
 def _long_fields(origin: Origin) -> tuple[Any, Any, Any]:
     """The names of the row, column and value fields of a long table of results."""
     is_long = origin.layout == "long"
