@@ -211,7 +211,7 @@ def _mixed(model: Any, groups: Groups | None) -> dict[str, Any]:
     return {
         "columns": lines,
         "n_more": data.shape[1] - len(lines),
-        "notes": [*data.notes, *(model.completion_.record.notes or [])],
+        "notes": model.completion_.record.notes or [],
         "has_scores": groups is not None,
         "has_categories": "category" in kinds,
         "has_ordered": "ordered" in kinds,
