@@ -738,8 +738,8 @@ class Completion(FittedTable):
         self.check_draws("draws to export")
         traces = self.check_run("draws to export")
         data, signal = self.observations, self.posterior.low_rank
-        if signal.shape != data.shape:  # the latent columns of categories
-            data = replace(data, column_labels=self.posterior.latent_labels())
+        labels = data.column_labels[self.posterior.latent_columns]
+        data = replace(data, column_labels=labels)
         return to_arviz(
             traces,
             self.record.history,

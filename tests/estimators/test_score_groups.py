@@ -264,3 +264,17 @@ def test_levels_of_a_model_without_draws():
     sums = sums_by_level(predict_test(test, model, 0.9), model)
     assert sums.n.sum() == len(test)
     assert np.isnan(sums.covered).all()
+
+
+def test_a_column_that_was_not_fitted_beside_levels():
+    """It has no interval, and no levels that could be in a set."""
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=40)
+    frame = pd.DataFrame(
+        {"x": score, "y": 2 * score + 0.1, "town": np.array(["a", "b", "c"])[np.arange(40) % 3]}
+    )
+    data = fr.Observations.of(frame)
+    hidden = data.columns == "y"
+    train, test = data[np.flatnonzero(~hidden)], data[np.flatnonzero(hidden)]
+    model = fr.GASR(n_sweeps=20, random_state=0, progress=False).fit(train)
+    assert fr.score(test, model)["coverage"] == 0.0

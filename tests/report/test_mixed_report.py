@@ -257,3 +257,11 @@ def test_a_level_that_was_not_fitted_is_predicted_wrongly(tmp_path, no_plots):
     assert scores["log_score"] == pytest.approx(np.log(1e-6))
     write_report(model, tmp_path / "report.html", test=test)
     assert "0% correct (0%)" in read(tmp_path / "report.html").text["columns"]
+
+
+def test_latent_numbers_have_the_labels_of_their_columns_in_arviz():
+    model, _ = mixed_model()
+    cells = model.to_arviz()["posterior"]
+    labels = np.repeat(model.observations_.column_labels, [1] * 6 + [2] + [1] * 2)  # region has two
+    expected = labels[model.traces_.probe_columns]
+    assert cells["cell_column"].values.tolist() == expected.tolist()

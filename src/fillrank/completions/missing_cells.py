@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fillrank.completions.fitted_table import FittedTable
-from fillrank.completions.user_values import as_text, decode
+from fillrank.completions.user_values import decode, objects_as_text
 from fillrank.posterior.imputation import Imputations
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.frames import fill_in, to_long
@@ -39,7 +39,7 @@ def predict_missing(
                 with one_blas_thread():
                     for number in range(imputations.n):
                         fields[f"draw_{number + 1}"] = imputations.at(number, i, j)
-            fields = {name: as_text(decode(data, j, each)) for name, each in fields.items()}
+            fields = {name: objects_as_text(decode(data, j, each)) for name, each in fields.items()}
             yield to_long(data, data.row_labels[i], data.column_labels[j], fields)
 
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from fillrank.errors import InputError
 from fillrank.table.column_types import ColumnType, are_numbers, coded_columns
-from fillrank.table.labels import as_text as label_as_text
-from fillrank.table.labels import format_label
+from fillrank.table.labels import as_text, format_label
 from fillrank.table.observations import Observations
 from fillrank.table.restore import day_to_date
 
@@ -82,7 +81,7 @@ def _code(code_of: dict[Any, int], fitted: ColumnType, value: Any, label: Any) -
     return code_of[value]
 
 
-def as_text(values: np.ndarray) -> np.ndarray:
+def objects_as_text(values: np.ndarray) -> np.ndarray:
     """Values of mixed types as text, because the columns of data frames are typed; others unchanged."""
     if values.dtype != object:
         return values
@@ -94,4 +93,4 @@ def as_text(values: np.ndarray) -> np.ndarray:
 def _text(value: Any) -> str | None:
     if value is None:
         return None
-    return f"{value:.7g}" if isinstance(value, float) else label_as_text(value)
+    return f"{value:.7g}" if isinstance(value, float) else as_text(value)

@@ -101,7 +101,7 @@ def predict_test(
     interval, covered = None, None
     if model.posterior_.has_draws:
         interval = completion.predict_cell_intervals(cells, level)
-        covered = (interval[0] <= test.values) & (test.values <= interval[1])
+        covered = _covered(completion, cells, test.values, interval, level)
     is_number, correct = np.ones(len(test), dtype=bool), np.full(len(test), np.nan)
     is_level = model.posterior_.level_columns
     if is_level.any():
@@ -111,22 +111,22 @@ def predict_test(
         is_coded = coded_columns(completion.observations.column_types)
         if is_coded is not None:
             is_number = ~is_coded[cells.columns]
-        covered = _with_sets(completion, cells, test.values, level, covered)
     return HeldOutPredictions(test, predicted, interval, level, is_number, covered, correct)
 
 
-def _with_sets(
+def _covered(
     completion: Completion,
     cells: Cells,
     values: np.ndarray,
+    interval: tuple[np.ndarray, np.ndarray],
     level: float,
-    covered: np.ndarray | None,
 ) -> np.ndarray:
     """Which values are within their intervals, or in the sets of levels without an order."""
-    assert covered is not None  # a method with probabilities has draws
-    low, _ = completion.predict_cell_intervals(cells, level)
-    unordered = np.flatnonzero(np.isnan(low))
+    low, high = interval
+    covered: np.ndarray = (low <= values) & (values <= high)
     posterior = completion.posterior
+    # Columns without any fitted value have no interval either, and no levels.
+    unordered = np.flatnonzero(np.isnan(low) & posterior.level_columns[cells.columns])
     with completion.workers() as workers:
         for j in np.unique(cells.columns[unordered]).tolist():
             mine = unordered[cells.columns[unordered] == j]

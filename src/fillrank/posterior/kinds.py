@@ -90,9 +90,10 @@ class KindPosterior:
         """The memory that a new row takes while it is folded in."""
         return self.low_rank.new_row_nbytes
 
-    def latent_labels(self) -> np.ndarray:
-        """The label of the column of each latent column."""
-        return self.coding.labels[self.coding.column_of]
+    @property
+    def latent_columns(self) -> np.ndarray:
+        """The column of each latent column."""
+        return self.coding.column_of
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
         """Factors (left, right) whose product is the mean of the first latent number of each column."""
@@ -184,8 +185,7 @@ class KindPosterior:
             for first in range(0, mine.size, _BLOCK):
                 at = mine[first : first + _BLOCK]
                 latent = self._latent(rows[at], columns[at], 0, self.low_rank.draws)
-                values = mean_within(scale, latent, latent_ends(scale, ends[at]))
-                out[at] = values
+                out[at] = mean_within(scale, latent, latent_ends(scale, ends[at]))
         return np.clip(out, *ends.T)
 
     def log_density(

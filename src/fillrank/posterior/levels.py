@@ -141,9 +141,10 @@ class LevelPosterior:
         """Not supported: there is no posterior of a signal."""
         raise NotSupportedError("predictions by margins have no posterior of a signal.")
 
-    def latent_labels(self) -> np.ndarray:
-        """Not supported: there are no latent columns."""
-        raise NotSupportedError("predictions by margins have no latent columns.")
+    @property
+    def latent_columns(self) -> np.ndarray:
+        """Each column is its own latent column."""
+        return np.arange(self.shape[1])
 
     def probabilities(self, rows: np.ndarray, column: int, workers: Workers) -> np.ndarray:
         """Not supported: margins do not say how probable a level is."""

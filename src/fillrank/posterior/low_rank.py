@@ -295,9 +295,10 @@ class LowRankPosterior:
         """The same as `predict`: predictions are means over draws."""
         return self.predict(rows, columns, workers)
 
-    def latent_labels(self) -> np.ndarray:
-        """Not supported: there are no latent columns."""
-        raise NotSupportedError("a table of numbers has no latent columns.")
+    @property
+    def latent_columns(self) -> np.ndarray:
+        """Each column is its own latent column."""
+        return np.arange(self.shape[1])
 
     def probabilities(self, rows: np.ndarray, column: int, workers: Workers) -> np.ndarray:
         """Not supported: numbers have no levels."""

@@ -50,8 +50,9 @@ class Posterior(Protocol):
     def low_rank(self) -> LowRankPosterior:
         """The posterior of the signal; NotSupportedError for margins."""
 
-    def latent_labels(self) -> np.ndarray:
-        """The label of the column of each latent column."""
+    @property
+    def latent_columns(self) -> np.ndarray:
+        """The column of each latent column; a category has several, all others have one."""
 
     @property
     def new_row_nbytes(self) -> int:
