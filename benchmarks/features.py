@@ -157,6 +157,12 @@ PROBLEMS = {
 }
 
 
+def validation_of(problem, number):
+    """The problem with a fifth of its training entries in place of the test entries."""
+    train, test = problem.train.split(test_fraction=0.2, random_state=100 + number)
+    return problem._replace(train=train, test=test)
+
+
 @contextmanager
 def pattern_on(sides):
     """Fits use the pattern of missing values on these sides only."""
@@ -229,8 +235,7 @@ def main():
     for number in range(arguments.first, arguments.first + arguments.splits):
         problem = split(number)
         if arguments.validation:
-            train, test = problem.train.split(test_fraction=0.2, random_state=100 + number)
-            problem = problem._replace(train=train, test=test)
+            problem = validation_of(problem, number)
         for name, found in figures.items():
             if VARIANTS[name].given and problem.row_features is None:
                 continue

@@ -2,10 +2,12 @@
 
     python benchmarks/ordered.py ml-100k --data FOLDER
     python benchmarks/ordered.py ml-1m-90 --data FOLDER --models ordered --features given --splits 1
+    python benchmarks/ordered.py ml-100k --data FOLDER --features none --validation
 
 FOLDER has the folders ml-100k and ml-1m, as published. The problems are those of features.py: random
-splits, and the folds u1 to u5 of MovieLens 100K. Both models are fitted to each split, first the one and
-at the next split first the other, without and with features of people and films.
+splits, and the folds u1 to u5 of MovieLens 100K. All models are fitted to each split, in this order and
+at the next split in the opposite one, without and with features of people and films. With --validation,
+a fifth of the training entries takes the place of the test entries.
 
 The level probabilities of the Gaussian model are those of half a level on each side, over their sum; or,
 with "open ends", the lowest and the highest level have all that is beyond them. Its median and its most
@@ -25,7 +27,7 @@ import numpy as np
 from scipy.special import ndtr
 
 import fillrank as fr
-from features import PROBLEMS
+from features import PROBLEMS, validation_of
 from fillrank.completions.unknown_labels import find_cells, query_cells
 from fillrank.posterior.metrics import coverage, nmae, rmse
 
@@ -126,8 +128,20 @@ MODELS = {
         },
     ),
     "ordered": Model({"likelihood": "ordered"}, {"ordered": answer_by_levels}),
+    "common": Model(
+        {"likelihood": "ordered", "thresholds": "table"},
+        {"ordered, common thresholds": answer_by_levels},
+    ),
 }
 FEATURES = ("none", "given")
+
+
+def with_noise(name, noise):
+    """The model of this name; those of ordered levels with this noise."""
+    model = MODELS[name]
+    if name == "gaussian":
+        return model
+    return model._replace(settings=model.settings | {"noise": noise})
 
 
 def score_answers(answers, values, levels):
@@ -164,6 +178,11 @@ def run(problem, model, with_features, seed):
         ]
         for name, answer in model.answers.items()
     }
+
+
+def problem_of(problem, number, validation):
+    """The problem, or the same with validation entries."""
+    return validation_of(problem, number) if validation else problem
 
 
 def compile_kernels(models):
@@ -213,11 +232,14 @@ def main(arguments=None):
     parser.add_argument("--features", nargs="+", choices=FEATURES, default=FEATURES)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the number of the first split")
+    parser.add_argument("--noise", default="auto", help="the noise of models of ordered levels")
+    parser.add_argument("--validation", action="store_true", help="do not use the test entries")
     given = parser.parse_args(arguments)
-    models = {name: MODELS[name] for name in given.models}
+    models = {name: with_noise(name, given.noise) for name in given.models}
     compile_kernels(models)
     split = PROBLEMS[given.problem](given.data)
-    compare(split, models, given.features, range(given.first, given.first + given.splits))
+    numbers = range(given.first, given.first + given.splits)
+    compare(lambda n: problem_of(split(n), n, given.validation), models, given.features, numbers)
 
 
 if __name__ == "__main__":

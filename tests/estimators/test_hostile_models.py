@@ -30,7 +30,7 @@ CASES = ("GASR", "GASR given", "GASR kinds", "SoftImpute", "M3F", "IPM3F", "IPM3
 _FOR_THE_NEXT_FIT = (
     "max_rank|max_iterations|tolerance|penalty|levels|progress|random_state|n_sweeps|burn_in|"
     "n_chains|effects|centres|start|dtype|value_range|sampler|units|noise|robust|keep_empty|"
-    "missingness|likelihood|round"
+    "missingness|likelihood|thresholds|round"
 )
 _PLAUSIBLE = r"(all|one) (-1|0|1|huge|1e38)|backwards"
 HARMLESS = re.compile(

@@ -206,7 +206,7 @@ BUGS = {
     "weight without its root": ("sd /= math.sqrt(entries.weights[t])", "sd /= entries.weights[t]"),
     "variance for the standard deviation": ("math.sqrt(noise.variances[i])", "noise.variances[i]"),
     "signal forgotten": ("minus_z = float(residual[t - first])", "minus_z = 0.0"),
-    "the intervals' upper ends lost": ("noise.limits[1, cell]", "1e6"),
+    "the intervals' upper ends lost": ("(root * high + minus_z)", "1e6"),
     "exact values drawn as well": ("if cell < 0:", "if cell < -1:"),
     "a draw of standard deviation 1": ("residual[at] = sd *", "residual[at] = 1.0 *"),
 }  # fmt: skip
@@ -222,9 +222,9 @@ def test_a_planted_bug_in_the_rows_is_caught(monkeypatch, name):
 
 
 VALUE_BUGS = {
-    "no weight": ("_precision", "entries.weights[t] if entries.weights.size", "1.0 if True"),
-    "no noise of the column": ("_precision", "return root *", "return 1.0 *"),
-    "the noise of the first row": ("_precision", "noise.variances[i]", "noise.variances[0]"),
+    "no weight": ("precision_of", "entries.weights[t] if entries.weights.size", "1.0 if True"),
+    "no noise of the column": ("precision_of", "return root *", "return 1.0 *"),
+    "the noise of the first row": ("precision_of", "noise.variances[i]", "noise.variances[0]"),
     "the first row's bits": ("draw_values", "address.first_row + i", "address.first_row"),
     "no signal": ("draw_values", "out[t] = z + sd", "out[t] = sd"),
 }

@@ -94,7 +94,7 @@ BUGS = {
         "_draw_values", "math.sqrt(entries.weights[first + t]) if entries.weights.size", "1.0 if True"
     ),
     "noise of one column for all": (
-        "_draw_values", "regression.noise_sd[entries.indices[first + t]]", "regression.noise_sd[0]"
+        "_draw_values", "regression.noise_sd[j]", "regression.noise_sd[0]"
     ),
     "without the row's precision": ("_draw_values", "1.0 / math.sqrt(precision)", "1.0"),
     "values of the start": ("_draw_values", "tile[k, t] = truncated", "_ = truncated"),

@@ -358,7 +358,7 @@ def test_imputations_are_the_same_however_they_are_queried(posterior):
 
 BUGS = {
     "thresholds of the first draw": (
-        "level_probabilities", "upper[:, c, np.newaxis] - z", "upper[:1, c, np.newaxis] - z", "ordered",
+        "level_probabilities", "(each - z) / s", "(each[:1] - z) / s", "ordered",
     ),
     "later values without those before": (
         "_category_probabilities", "(none_before * (1.0 - later))", "(1.0 - later)", "category"

@@ -15,6 +15,7 @@ from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf
 from fillrank.samplers.feature_steps import Weights
 from fillrank.samplers.noise_steps import EQUAL_NOISE, NoiseModel
+from fillrank.samplers.threshold_steps import NO_ROW_THRESHOLDS
 from reference.feature_cases import NONE, Sides
 from reference.geweke import (
     computed_once,
@@ -195,7 +196,8 @@ def _state_of(draws, c, sweep):
         draws.U[c], draws.V[c], _distribution(draws.mean_u[c], draws.Lam_U[c]),
         _distribution(draws.mean_v[c], draws.Lam_V[c]), noise_of_draw(draws, c),
         Weights(draws.row_weights.B[c], draws.row_weights.strengths[c]),
-        Weights(draws.column_weights.B[c], draws.column_weights.strengths[c]), NO_LIMITS, sweep,
+        Weights(draws.column_weights.B[c], draws.column_weights.strengths[c]), NO_LIMITS,
+        NO_ROW_THRESHOLDS, sweep,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from fillrank.samplers.feature_steps import NO_FEATURES, WITHOUT_FEATURES, first
 from fillrank.samplers.gasr import Context, Options, State
 from fillrank.samplers.model import Data, Effect, Noise, detect_complete
 from fillrank.samplers.noise_steps import FIRST_DEGREES, NoiseState
-from fillrank.samplers.threshold_steps import NO_INTERVALS
+from fillrank.samplers.threshold_steps import NO_INTERVALS, NO_ROW_THRESHOLDS
 from fillrank.table.entries import NO_CELLS, NO_WEIGHTS, compress
 
 PLAIN = Options(row_effects=False, column_effects=False, centres=False)
@@ -106,7 +106,7 @@ def make_state(
         left, right, np.array(d, float), np.array(gamma, float), mu, nu,
         row_effect, column_effect, a, b,
         noise or make_noise(noise_variance, (len(U), len(V))),
-        *(weights or [first_weights(NO_FEATURES, r + 2)] * 2), limits, sweep,
+        *(weights or [first_weights(NO_FEATURES, r + 2)] * 2), limits, NO_ROW_THRESHOLDS, sweep,
     )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ BUGS = {
         "(state.right, signal_factors(state)[0])", "(state.right, state.left)", {},
     ),
     "joint draws with values of one noise": (
-        "BPMF jointly", interval_values, "_precision", "return root *", "return 1.0 *", _VALUES
+        "BPMF jointly", interval_values, "precision_of", "return root *", "return 1.0 *", _VALUES
     ),
 }  # fmt: skip
 _EVERY_TIME = {

@@ -14,6 +14,7 @@ from fillrank.samplers import bpmf, gasr, ipm3f
 from fillrank.samplers.feature_steps import Weights
 from fillrank.samplers.model import Effect, Noise
 from fillrank.samplers.noise_steps import NoiseState
+from fillrank.samplers.threshold_steps import NO_ROW_THRESHOLDS, RowThresholds
 from fillrank.solvers.fit import PathPoint
 from fillrank.storage.array_file import DTYPES, Content, read, write
 from fillrank.storage.serialization import Labels, pack, unpack, unpack_all
@@ -370,7 +371,8 @@ STORED = {
             array(4, 4), array(3, 4), *(array(2, dtype=np.float64) for _ in range(4)),
             Effect(0.0, 0.25), Effect(-0.1, 1.0), 1.0, 1 / 3, noise_state(),
             Weights(np.ones((2, 4)), np.ones(1)), Weights(np.ones((0, 4)), np.ones(0)),
-            array(2, 5, dtype=np.float64), 17,
+            array(2, 5, dtype=np.float64),
+            RowThresholds(array(4, 6, dtype=np.float64), np.ones(4)), 17,
         ),
     ),
     "bpmf": (
@@ -379,7 +381,7 @@ STORED = {
             array(4, 2), array(3, 2), bpmf.FactorPrior(array(2), array(2, 2)),
             bpmf.FactorPrior(array(2), array(2, 2)),
             noise_state(), Weights(np.ones((2, 2)), np.ones(1)),
-            Weights(np.ones((0, 2)), np.ones(0)), np.zeros((2, 0)), 3,
+            Weights(np.ones((0, 2)), np.ones(0)), np.zeros((2, 0)), NO_ROW_THRESHOLDS, 3,
         ),
     ),
     "ipm3f": (

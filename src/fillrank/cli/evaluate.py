@@ -62,6 +62,7 @@ def evaluate(
     keep_empty: options.KeepEmpty = False,
     kind: options.Kinds = None,
     likelihood: options.Likelihood = "auto",
+    thresholds: options.Thresholds = "auto",
     bounds: options.Bounds = None,
     rounds: options.Round = True,
     missingness: options.Missingness = True,
@@ -92,7 +93,8 @@ def evaluate(
     settings = Settings(
         method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise, robust=robust,
         keep_empty=keep_empty, missingness=missingness,
-        kinds=tuple(kind or ()), likelihood=likelihood, bounds=tuple(bounds or ()), rounds=rounds,
+        kinds=tuple(kind or ()), likelihood=likelihood, thresholds=thresholds,
+        bounds=tuple(bounds or ()), rounds=rounds,
     )  # fmt: skip
     models.check(settings, origin)
     data = source.read(origin, quiet, to_fill=False)

@@ -62,6 +62,7 @@ def fit(
     keep_empty: options.KeepEmpty = False,
     kind: options.Kinds = None,
     likelihood: options.Likelihood = "auto",
+    thresholds: options.Thresholds = "auto",
     bounds: options.Bounds = None,
     rounds: options.Round = True,
     missingness: options.Missingness = True,
@@ -88,7 +89,7 @@ def fit(
     )  # fmt: skip
     settings = Settings(
         method, max_rank, sweeps, chains, threads, seed, checkpoint, units, noise, robust, keep_empty,
-        missingness, tuple(kind or ()), likelihood, tuple(bounds or ()), rounds,
+        missingness, tuple(kind or ()), likelihood, thresholds, tuple(bounds or ()), rounds,
     )  # fmt: skip
     models.check(settings, origin)
     file = Path(f"{_stem(origin)}{ENDING}") if model is None else model

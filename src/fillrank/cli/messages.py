@@ -36,6 +36,7 @@ _OPTIONS = {
     "keep_empty": ("--keep-empty", ""),
     "kinds": ("--kind", ""),
     "likelihood": ("--likelihood", ""),
+    "thresholds": ("--thresholds", ""),
     "bounds": ("--bounds", ""),
     "round": ("--no-round", ""),
     "missing_values": ("--na", "VALUES"),

@@ -21,7 +21,7 @@ import numpy as np
 import fillrank as fr
 from fillrank.cli.features import NO_FEATURES, Features
 from fillrank.cli.messages import escape, format_duration, report
-from fillrank.cli.options import LikelihoodName, MethodName, NoiseName, UnitsName
+from fillrank.cli.options import LikelihoodName, MethodName, NoiseName, ThresholdsName, UnitsName
 from fillrank.cli.source import Source, is_table
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.runtime.memory import available_memory, format_bytes
@@ -67,6 +67,7 @@ class Settings(NamedTuple):
     missingness: bool = True
     kinds: tuple[str, ...] = ()
     likelihood: LikelihoodName = "auto"
+    thresholds: ThresholdsName = "auto"
     bounds: tuple[str, ...] = ()
     rounds: bool = True
 
@@ -83,6 +84,7 @@ _SAMPLER_OPTIONS = {
     "missingness": "--no-missingness",
     "kinds": "--kind",
     "likelihood": "--likelihood",
+    "thresholds": "--thresholds",
     "bounds": "--bounds",
     "rounds": "--no-round",
 }
@@ -135,6 +137,7 @@ def make(settings: Settings, progress: bool) -> Any:
             "keep_empty": settings.keep_empty,
             "missingness": settings.missingness,
             "likelihood": settings.likelihood,
+            "thresholds": settings.thresholds,
             "round": settings.rounds,
         }
     return getattr(fr, settings.method)(**arguments)

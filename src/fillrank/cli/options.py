@@ -228,6 +228,15 @@ Likelihood = Annotated[
         "learned distances (GASR, BPMF). auto: by column.",
     ),
 ]
+ThresholdsName = Literal["auto", "table", "rows"]
+Thresholds = Annotated[
+    ThresholdsName,
+    _fitting(
+        "--thresholds",
+        help="With --likelihood ordered: whether the thresholds between levels are those of the table "
+        "or differ by row (GASR, BPMF). auto: by row.",
+    ),
+]
 Bounds = Annotated[
     list[str] | None,
     _fitting(

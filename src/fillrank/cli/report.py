@@ -51,6 +51,7 @@ def report(
     keep_empty: options.KeepEmpty = False,
     kind: options.Kinds = None,
     likelihood: options.Likelihood = "auto",
+    thresholds: options.Thresholds = "auto",
     bounds: options.Bounds = None,
     rounds: options.Round = True,
     missingness: options.Missingness = True,
@@ -82,7 +83,8 @@ def report(
         settings = Settings(
             method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise,
             robust=robust, keep_empty=keep_empty, missingness=missingness,
-            kinds=tuple(kind or ()), likelihood=likelihood, bounds=tuple(bounds or ()), rounds=rounds,
+            kinds=tuple(kind or ()), likelihood=likelihood, thresholds=thresholds,
+            bounds=tuple(bounds or ()), rounds=rounds,
         )  # fmt: skip
         _report_table(Job(origin, file, settings, hold_out=hold_out, quiet=quiet))
     show_files([file])

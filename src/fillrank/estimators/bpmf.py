@@ -77,6 +77,10 @@ class BPMF(SamplerEstimator):
     likelihood : {"auto", "gaussian", "ordered"}
         "auto": by column, see ``kinds``. "gaussian": all values are numbers. "ordered": all values are
         levels of one scale, such as ratings, with thresholds that are learned.
+    thresholds : {"auto", "table", "rows"}
+        With ``likelihood="ordered"``, whether the thresholds between levels are the same for all rows
+        or differ by row, because people use a scale in different ways. "auto" takes "rows", and on a
+        cluster "table".
     bounds : mapping of column label to (low, high), optional
         Predictions and intervals of these columns are clipped to the bounds.
     round : bool
@@ -151,6 +155,7 @@ class BPMF(SamplerEstimator):
         keep_empty: bool = False,
         kinds: Any = "auto",
         likelihood: Literal["auto", "gaussian", "ordered"] = "auto",
+        thresholds: Literal["auto", "table", "rows"] = "auto",
         bounds: Any = None,
         round: bool = True,
         n_chains: int = 2,
@@ -175,6 +180,7 @@ class BPMF(SamplerEstimator):
         self.keep_empty = keep_empty
         self.kinds = kinds
         self.likelihood = likelihood
+        self.thresholds = thresholds
         self.bounds = bounds
         self.round = round
         self.n_chains = n_chains

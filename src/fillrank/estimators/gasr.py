@@ -94,6 +94,10 @@ class GASR(SamplerEstimator):
     likelihood : {"auto", "gaussian", "ordered"}
         "auto": by column, see ``kinds``. "gaussian": all values are numbers. "ordered": all values are
         levels of one scale, such as ratings, with thresholds that are learned.
+    thresholds : {"auto", "table", "rows"}
+        With ``likelihood="ordered"``, whether the thresholds between levels are the same for all rows
+        or differ by row, because people use a scale in different ways. "auto" takes "rows", and on a
+        cluster "table".
     bounds : mapping of column label to (low, high), optional
         Predictions and intervals of these columns are clipped to the bounds.
     round : bool
@@ -182,6 +186,7 @@ class GASR(SamplerEstimator):
         keep_empty: bool = False,
         kinds: Any = "auto",
         likelihood: Literal["auto", "gaussian", "ordered"] = "auto",
+        thresholds: Literal["auto", "table", "rows"] = "auto",
         bounds: Any = None,
         round: bool = True,
         effects: Literal["auto", "both", "rows", "columns", "mean"] | None = "auto",
@@ -206,6 +211,7 @@ class GASR(SamplerEstimator):
         self.keep_empty = keep_empty
         self.kinds = kinds
         self.likelihood = likelihood
+        self.thresholds = thresholds
         self.bounds = bounds
         self.round = round
         self.effects = effects

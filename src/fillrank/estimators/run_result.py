@@ -104,6 +104,7 @@ def within_table(draws: list[Draw], shape: tuple[int, int]) -> list[Draw]:
             left=draw.left[:m],
             right=draw.right[:n],
             noise=draw.noise._replace(rows=draw.noise.rows[:m], columns=draw.noise.columns[:n]),
+            row_thresholds=draw.row_thresholds[:m],
         )
         for draw in draws
     ]

@@ -22,6 +22,7 @@ from fillrank.estimators.run_result import reason_to_continue, run_result, withi
 from fillrank.estimators.table_model import (
     LIKELIHOODS,
     NOISES,
+    THRESHOLDS,
     UNITS,
     Choices,
     TableModel,
@@ -99,6 +100,7 @@ class SamplerEstimator(Estimator):
     keep_empty: bool
     kinds: Any
     likelihood: Literal["auto", "gaussian", "ordered"]
+    thresholds: Literal["auto", "table", "rows"]
     bounds: Any
     round: bool
     dtype: Literal["float32", "float64"]
@@ -233,6 +235,7 @@ class SamplerEstimator(Estimator):
             self.kinds,
             self.likelihood,
             self.bounds,
+            self.thresholds,
         )
 
     def _sampler(self, model: TableModel) -> Sampler:
@@ -476,6 +479,7 @@ class SamplerEstimator(Estimator):
         check_choice("missingness", self.missingness, (True, False))
         check_choice("keep_empty", self.keep_empty, (True, False))
         check_choice("likelihood", self.likelihood, LIKELIHOODS)
+        check_choice("thresholds", self.thresholds, THRESHOLDS)
         check_choice("round", self.round, (True, False))
         _check_kinds(self.kinds, self.likelihood)
         check_integer("n_chains", self.n_chains, 1)

@@ -21,6 +21,7 @@ from fillrank.table.units import Units, choose_units, column_units, shared_units
 UNITS = ("auto", "table", "columns")
 NOISES = ("auto", "one", "rows", "columns", "both")
 LIKELIHOODS = ("auto", "gaussian", "ordered")
+THRESHOLDS = ("auto", "table", "rows")
 # The smallest noise that is distinguished if columns have their own units, in standard deviations.
 _RESOLUTION = 0.03
 # The largest number of levels of ratings.
@@ -35,7 +36,8 @@ class TableModel(NamedTuple):
 
     ``by_column`` is whether columns have their own units; ``in_doubt`` whether row noise is to be
     decided by held-out entries. ``features`` are ``blocks`` as samplers take them. If a table has other
-    values than numbers, ``coding`` says how they become the latent numbers that samplers work with.
+    values than numbers, ``coding`` says how they become the latent numbers that samplers work with, and
+    ``has_row_thresholds`` whether the thresholds between levels differ by row.
     """
 
     units: Units
@@ -46,6 +48,7 @@ class TableModel(NamedTuple):
     blocks: Blocks = NO_BLOCKS
     features: BothFeatures = WITHOUT_FEATURES
     coding: Coding | None = None
+    has_row_thresholds: bool = False
 
     def latent_shape(self, shape: tuple[int, int]) -> tuple[int, int]:
         """The shape of the latent table, for a table of this shape."""
@@ -56,7 +59,8 @@ class TableModel(NamedTuple):
         """The intervals of values at the start of a chain."""
         if self.coding is None:
             return NO_INTERVALS
-        return Intervals(self.coding.limits, self.coding.drawn_scales())
+        scales = self.coding.drawn_scales()
+        return Intervals(self.coding.limits, scales, by_row=self.has_row_thresholds)
 
     def with_blocks(self, blocks: Blocks, dtype: np.dtype) -> TableModel:
         """The same with these features, in the precision of the sampler."""
@@ -90,13 +94,14 @@ class Choices(NamedTuple):
     kinds: Any = "auto"
     likelihood: str = "gaussian"
     bounds: Any = None
+    thresholds: str = "auto"
 
 
 def table_model(observations: Observations, choices: Choices) -> TableModel:
     """Decide on kinds of values, units and noise by the table alone."""
     kinds = _kinds(observations, choices)
     bounds = checked_bounds(observations, choices.bounds)
-    if _are_numbers(kinds, observations) and not bounds:
+    if _are_numbers(kinds, observations) and not bounds and choices.thresholds != "rows":
         return _model_of_numbers(observations, choices)
     if choices.robust:
         raise InputError(
@@ -111,8 +116,10 @@ def table_model(observations: Observations, choices: Choices) -> TableModel:
     coding = code_table(observations, kinds, bounds, shared)
     is_auto = choices.noise == "auto"
     name = choices.noise
+    by_row = _has_row_thresholds(coding, choices)
     if is_auto:
-        name = "both" if shared else "columns"
+        # Thresholds of rows say how consistently people rate; row noise in addition predicts worse.
+        name = "both" if shared and not by_row else "columns"
     noise = NoiseModel(
         rows=name in ("rows", "both"),
         columns=name in ("columns", "both") or coding.fixed_columns().size > 0,
@@ -125,7 +132,21 @@ def table_model(observations: Observations, choices: Choices) -> TableModel:
     notes = (
         () if shared else (*_kind_notes(observations, kinds), *_empty_notes(observations, coding))
     )
-    return TableModel(units, not shared, noise, notes=notes, coding=coding)
+    return TableModel(
+        units, not shared, noise, notes=notes, coding=coding, has_row_thresholds=by_row
+    )
+
+
+def _has_row_thresholds(coding: Coding, choices: Choices) -> bool:
+    """Whether thresholds differ by row: those of one scale of at least three levels do by default."""
+    is_possible = choices.likelihood == "ordered" and coding.scales[0].levels.size > 2
+    if choices.thresholds == "rows" and not is_possible:
+        raise InputError(
+            "thresholds by row are for tables of ratings on one scale of at least three levels",
+            place=Setting("thresholds"),
+            advice=("Use ", Setting("likelihood", "ordered"), "."),
+        )
+    return is_possible and choices.thresholds != "table"
 
 
 def _empty_notes(observations: Observations, coding: Coding) -> list[str]:

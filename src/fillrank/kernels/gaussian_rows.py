@@ -56,6 +56,8 @@ _LINE = 64
 NO_SHIFTS = np.zeros((0, 0), np.float32)
 # No intervals.
 NO_LIMITS = np.zeros((2, 0))
+# Thresholds that do not differ by row.
+NO_THRESHOLDS = np.zeros((0, 0))
 
 
 class Prior(NamedTuple):
@@ -83,7 +85,9 @@ class RowNoise(NamedTuple):
     ``degrees`` nu the noise is Student-t: w_ij has the additional factor l_ij ~ Gamma(nu/2, rate nu/2),
     which is drawn at the beginning of the row's turn, with the ``purpose`` in its address, and not
     stored. ``limits`` (2, k) are the lower and upper ends of the intervals in which values are known to
-    be; these values are drawn in the same way.
+    be; these values are drawn in the same way. If they differ by row of the table, ``thresholds``
+    (rows of the table, L + 1) has the ends of the L intervals instead. In the half-sweep of the columns
+    the rows of the table are the other side: ``of_other``.
     """
 
     variances: np.ndarray
@@ -91,6 +95,8 @@ class RowNoise(NamedTuple):
     degrees: float
     purpose: int
     limits: np.ndarray = NO_LIMITS
+    thresholds: np.ndarray = NO_THRESHOLDS
+    of_other: bool = False
 
 
 class RowSums(NamedTuple):
@@ -284,6 +290,15 @@ def _load_values(entries, first, last, roots, residual):
             residual[t - first] = entries.values[t]
 
 
+@njit(inline="always")
+def interval_ends(noise, i, j, cell):
+    """The ends of the interval with this number, in row i and column j of a half-sweep."""
+    if noise.thresholds.size:
+        row = j if noise.of_other else i
+        return noise.thresholds[row, cell], noise.thresholds[row, cell + 1]
+    return noise.limits[0, cell], noise.limits[1, cell]
+
+
 @njit
 def _draw_values(entries, first, last, noise, i, bits, stream, row, residual):
     """Draw the values of which an interval is known; the residual is their -z sqrt(b_j) before.
@@ -301,8 +316,8 @@ def _draw_values(entries, first, last, noise, i, bits, stream, row, residual):
             sd /= math.sqrt(entries.weights[t])
         root = noise.roots[entries.indices[t]] if noise.roots.size else 1.0
         minus_z = float(residual[t - first])
-        low = (root * noise.limits[0, cell] + minus_z) / sd
-        high = (root * noise.limits[1, cell] + minus_z) / sd
+        low, high = interval_ends(noise, i, entries.indices[t], cell)
+        low, high = (root * low + minus_z) / sd, (root * high + minus_z) / sd
         at = t - first
         residual[at] = sd * normal_in_interval(bits[at], low, high, stream, row, at)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from fillrank.draws.normal_quantile import normal_in_interval
 from fillrank.draws.streams import row_bits, start_stream
+from fillrank.kernels.gaussian_rows import interval_ends
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.runtime.kernel_cache import njit
 
@@ -18,7 +19,7 @@ _SMALLEST = 1e-290
 
 
 @njit(fastmath=REASSOCIATE, forceinline=True)
-def _signal(own, other, i, j):
+def signal_of(own, other, i, j):
     """The product of a row's coefficients and a column's factors."""
     total = 0.0
     for k in range(own.shape[1]):
@@ -27,7 +28,7 @@ def _signal(own, other, i, j):
 
 
 @njit
-def _precision(entries, noise, i, t):
+def precision_of(entries, noise, i, t):
     """The inverse of the standard deviation of the noise of entry t, in row i."""
     root = noise.roots[entries.indices[t]] if noise.roots.size else 1.0
     weight = entries.weights[t] if entries.weights.size else 1.0
@@ -51,9 +52,10 @@ def draw_values(entries, own, other, noise, address, out, start, stop):
             if cell < 0:
                 out[t] = entries.values[t]
                 continue
-            sd = 1.0 / _precision(entries, noise, i, t)
-            z = _signal(own, other, i, entries.indices[t])
-            low, high = (noise.limits[0, cell] - z) / sd, (noise.limits[1, cell] - z) / sd
+            sd = 1.0 / precision_of(entries, noise, i, t)
+            z = signal_of(own, other, i, entries.indices[t])
+            low, high = interval_ends(noise, i, entries.indices[t], cell)
+            low, high = (low - z) / sd, (high - z) / sd
             out[t] = z + sd * normal_in_interval(bits[t - first], low, high, stream, row, t - first)
 
 
@@ -62,8 +64,8 @@ def entry_signals(entries, own, other, noise, signals, precisions, start, stop):
     """The signal of every entry of the rows start to stop, and the inverse of its noise's sd."""
     for i in range(start, stop):
         for t in range(entries.pointers[i], entries.pointers[i + 1]):
-            signals[t] = _signal(own, other, i, entries.indices[t])
-            precisions[t] = _precision(entries, noise, i, t)
+            signals[t] = signal_of(own, other, i, entries.indices[t])
+            precisions[t] = precision_of(entries, noise, i, t)
 
 
 @njit

@@ -37,7 +37,10 @@ that vary. That is the mean of lambda given B and these variances, without its p
 of a new row are not known, F has only the others: what it does not explain is then in L.
 
 Of values of other kinds than numbers only an interval is known. From the middle of the intervals there
-are ten alternations of (a, c | values) and values | a, c, which are normal in their intervals.
+are ten alternations of (a, c | values) and values | a, c, which are normal in their intervals. If the
+thresholds between levels differ by row, those of a new row have the means and variances of the draw's
+own rows, and are drawn before the values, with these integrated out
+(`fillrank.kernels.row_thresholds`).
 
 A row without entries has the prior. The draws of the columns do not change, whereas a new fit would
 learn about the columns from the new rows. That costs little if there are few new rows, and enough
@@ -61,6 +64,7 @@ from fillrank.draws.streams import (
     AUGMENTATION,
     ROW_SCALARS,
     ROWS,
+    THRESHOLDS,
     Address,
     chain_key,
     row_bits,
@@ -71,6 +75,12 @@ from fillrank.draws.streams import (
 from fillrank.draws.truncated_normal import truncated_normal
 from fillrank.kernels.factors import gram
 from fillrank.kernels.gaussian_rows import NO_LIMITS
+from fillrank.kernels.row_thresholds import (
+    ThresholdPrior,
+    draw_thresholds_of_row,
+    empty_values,
+    sort_by_level,
+)
 from fillrank.kernels.student_t import NEARLY_NORMAL
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.runtime.kernel_cache import njit
@@ -105,7 +115,9 @@ class _Regression(NamedTuple):
     ``degrees`` is nu. ``turn`` (K, k) transforms c to the basis that all draws share. ``right`` (n, k)
     holds f_j. ``shifts`` (rows, k) is what features add to the mean of each new row, and ``scales``
     (rows,) holds sqrt(1 + h); both are empty without features. ``rows`` says for each new row whether
-    this is its regression; empty if all are. ``limits`` (2, k) are the ends of intervals of values.
+    this is its regression; empty if all are. ``limits`` (2, k) are the ends of intervals of values. If
+    they differ by column, they are ``thresholds`` (n, L + 1); if by row, ``threshold_prior`` is that of
+    a new row. Both are empty otherwise.
     """
 
     mean: np.ndarray
@@ -121,6 +133,8 @@ class _Regression(NamedTuple):
     scales: np.ndarray
     rows: np.ndarray
     limits: np.ndarray
+    thresholds: np.ndarray
+    threshold_prior: ThresholdPrior
 
 
 class RowFeatures(NamedTuple):
@@ -157,11 +171,12 @@ _NOTHING_KNOWN = np.zeros((0, 0))
 
 
 class _NewRows(NamedTuple):
-    """New rows: the sums of their expected coefficients, and under one draw c and a."""
+    """New rows: the sums of their expected coefficients, and under one draw c, a and thresholds."""
 
     means: np.ndarray
     draws: np.ndarray
     precisions: np.ndarray
+    thresholds: np.ndarray
 
 
 @njit(fastmath=REASSOCIATE)
@@ -281,10 +296,37 @@ def _weigh(tile, n, w, precision, degrees, stream, row, weighted):
 
 
 @njit
-def _draw_values(entries, i, regression, tile, origin, w, precision, stream):
+def _draw_thresholds(entries, i, regression, tile, origin, w, precision, values, ends, stream):
+    """Draw the thresholds of a new row, given w and a, in place."""
+    first, k, n = entries.pointers[i], w.size, origin.size
+    signals, precisions = np.empty(n), np.empty(n)
+    for t in range(n):
+        mean = 0.0
+        for a in range(k):
+            mean += tile[a, t] * w[a]
+        root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
+        unit = root / regression.noise_sd[entries.indices[first + t]]
+        signals[t] = entries.values[first + t] + (mean - origin[t]) / unit
+        precisions[t] = unit * math.sqrt(precision)
+    sort_by_level(entries.cells[first : first + n], signals, precisions, values)
+    draw_thresholds_of_row(ends, values, regression.threshold_prior, stream, i)
+
+
+@njit
+def _interval_ends(regression, ends, j, cell):
+    """The ends of the interval with this number, in column j of a row with these thresholds."""
+    if ends.size:
+        return ends[cell], ends[cell + 1]
+    if regression.thresholds.size:
+        return regression.thresholds[j, cell], regression.thresholds[j, cell + 1]
+    return regression.limits[0, cell], regression.limits[1, cell]
+
+
+@njit
+def _draw_values(entries, i, regression, tile, origin, w, precision, ends, stream):
     """Draw the y_j of a row of which an interval is known, given w and a, in place.
 
-    ``origin`` holds the y_j of the values in ``entries``.
+    ``origin`` holds the y_j of the values in ``entries``; ``ends`` are the thresholds of the row.
     """
     first, k = entries.pointers[i], w.size
     for t in range(origin.size):
@@ -295,10 +337,10 @@ def _draw_values(entries, i, regression, tile, origin, w, precision, stream):
         for a in range(k):
             mean += tile[a, t] * w[a]
         root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
-        unit = root / regression.noise_sd[entries.indices[first + t]]
-        value = entries.values[first + t]
-        low = origin[t] + unit * (regression.limits[0, cell] - value)
-        high = origin[t] + unit * (regression.limits[1, cell] - value)
+        j, value = entries.indices[first + t], entries.values[first + t]
+        unit = root / regression.noise_sd[j]
+        low, high = _interval_ends(regression, ends, j, cell)
+        low, high = origin[t] + unit * (low - value), origin[t] + unit * (high - value)
         seek(stream, i, t)
         tile[k, t] = truncated_normal(stream, mean, 1.0 / math.sqrt(precision), low, high)
 
@@ -371,12 +413,14 @@ def _regress_rows(entries, regression, address, new, start, stop):
     longest = longest_row(entries.pointers, start, stop)
     is_student, has_intervals = degrees < math.inf, entries.cells.size > 0
     last = _ALTERNATIONS - 1 if is_student else 0
-    if has_intervals:
+    n_ends = new.thresholds.shape[1]
+    if has_intervals or n_ends:
         last = _VALUE_ALTERNATIONS - 1
     tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, longest if is_student else 0))
     gram, system = np.empty((k + 1, k + 1)), np.empty((k + 1, k))
     bits, probabilities = np.empty(k, dtype=np.uint64), np.empty(precisions.size)
     centre, w, noise, c = regression.mean.copy(), np.empty(k), np.empty(k), np.empty(k)
+    by_level = empty_values(longest, max(n_ends - 1, 1))
     scale = 1.0
     for i in range(start, stop):
         if regression.rows.size and not regression.rows[i]:
@@ -388,6 +432,8 @@ def _regress_rows(entries, regression, address, new, start, stop):
             scale = regression.scales[i]
             _widen(tile, n, k, scale)
         origin = tile[k, :n].copy()
+        ends = new.thresholds[i] if n_ends else centre[:0]
+        ends[1:-1] = regression.threshold_prior.means
         for step in range(last + 1):
             sweep = address.sweep + step * _STEP
             _products(weighted if step and is_student else tile, n, gram)
@@ -400,9 +446,14 @@ def _regress_rows(entries, regression, address, new, start, stop):
             stream = start_stream(key, sweep, address.purpose)
             _draw_coefficients(system, stream, i, bits, w, noise)
             if step < last:
+                if n_ends:
+                    stream = start_stream(key, sweep, THRESHOLDS)
+                    _draw_thresholds(
+                        entries, i, regression, tile, origin, w + noise, a, by_level, ends, stream
+                    )
                 stream = start_stream(key, sweep, AUGMENTATION)
                 if has_intervals:
-                    _draw_values(entries, i, regression, tile, origin, w + noise, a, stream)
+                    _draw_values(entries, i, regression, tile, origin, w + noise, a, ends, stream)
                 if is_student:
                     _weigh(tile, n, w + noise, a, degrees, stream, i, weighted)
         for b in range(k):
@@ -508,7 +559,17 @@ def _regression(draw: Draw, basis: np.ndarray, group: _Group, limits: np.ndarray
         scales,
         group.rows,
         np.hstack([draw.limits, limits[:, own:]]),
+        draw.column_thresholds.astype(np.float64),
+        _threshold_prior(draw.row_thresholds),
     )
+
+
+def _threshold_prior(ends: np.ndarray) -> ThresholdPrior:
+    """The prior of the thresholds of a new row, given those of the fitted rows."""
+    inner = ends[:, 1:-1].astype(np.float64)
+    if not inner.size:
+        return ThresholdPrior(np.zeros(0), np.zeros(0))
+    return ThresholdPrior(inner.mean(axis=0), np.maximum(inner.var(axis=0), _NOTHING))
 
 
 def _unexplained(draw: Draw, group: _Group) -> np.ndarray:
@@ -604,15 +665,24 @@ def fold_in_rows(
     for t, draw in enumerate(draws):
         address = Address(key, t, ROWS)
         left = np.empty((n_rows, draw.left.shape[1]), draw.left.dtype)
-        new = _NewRows(means, left, np.empty(n_rows))
+        new = _NewRows(means, left, np.empty(n_rows), _outer_ends(draw.row_thresholds, n_rows))
         for group in groups:
             _regress(entries, _regression(draw, basis, group, limits), address, new, workers)
         variances += 1.0 / new.precisions
-        folded.append(draw._replace(left=left, noise=draw.noise._replace(rows=new.precisions)))
+        noise = draw.noise._replace(rows=new.precisions)
+        thresholds = new.thresholds.astype(left.dtype)
+        folded.append(draw._replace(left=left, noise=noise, row_thresholds=thresholds))
     left = (means / len(draws)).astype(basis.dtype)
     expected = Draw(left, basis, mean.noise._replace(rows=len(draws) / variances))
     is_solution = len(folded) == 1 and features is None
     return ([expected] if is_solution else folded), expected
+
+
+def _outer_ends(ends: np.ndarray, n_rows: int) -> np.ndarray:
+    """Room for the thresholds of new rows, with the outer ends of those of fitted rows."""
+    if not ends.size:
+        return np.zeros((n_rows, 0))
+    return np.tile(ends[0].astype(np.float64), (n_rows, 1))
 
 
 def _regress(

@@ -43,6 +43,8 @@ def _rounded(draw: Draw) -> Draw:
             _half(row_weights * balance) if row_weights.size else row_weights,
             _half(column_weights / balance) if column_weights.size else column_weights,
             draw.limits,
+            draw.row_thresholds,
+            draw.column_thresholds,
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from fillrank.kernels.gaussian_rows import NO_THRESHOLDS
 from fillrank.table.latent import Scale
 
 # Probabilities of counts that are summed one by one for their means.
@@ -23,12 +24,21 @@ _LARGEST_EXPONENT = 700.0
 class Latent(NamedTuple):
     """Signals z and standard deviations s of latent numbers (draws, cells), in one latent column.
 
-    ``limits`` (draws, 2, k) are the ends of the intervals of levels under each draw.
+    ``limits`` (draws, 2, k) are the ends of the intervals of levels under each draw. If they differ by
+    row, ``thresholds`` (draws, cells, L + 1) are those of the cells.
     """
 
     signals: np.ndarray
     sds: np.ndarray
     limits: np.ndarray
+    thresholds: np.ndarray = NO_THRESHOLDS
+
+    def upper_ends(self, scale: Scale) -> list[np.ndarray]:
+        """The upper ends of all levels of a scale but the last, each (draws, cells) or (draws, 1)."""
+        inner = range(scale.levels.size - 1)
+        if self.thresholds.size:
+            return [self.thresholds[:, :, c + 1] for c in inner]
+        return [self.limits[:, 1, scale.first + c, np.newaxis] for c in inner]
 
 
 def level_probabilities(scale: Scale, columns: list[Latent]) -> np.ndarray:
@@ -38,9 +48,8 @@ def level_probabilities(scale: Scale, columns: list[Latent]) -> np.ndarray:
     """
     if scale.kind == "category":
         return _category_probabilities(scale, columns)
-    z, s, limits = columns[0]
-    upper = limits[:, 1, scale.first : scale.first + scale.levels.size - 1]
-    below = [ndtr((upper[:, c, np.newaxis] - z) / s).mean(axis=0) for c in range(upper.shape[1])]
+    z, s = columns[0].signals, columns[0].sds
+    below = [ndtr((each - z) / s).mean(axis=0) for each in columns[0].upper_ends(scale)]
     n_cells = z.shape[1]
     cumulative = np.column_stack([np.zeros(n_cells), *below, np.ones(n_cells)])
     return np.maximum(np.diff(cumulative, axis=1), 0.0)
@@ -51,7 +60,7 @@ def _category_probabilities(scale: Scale, columns: list[Latent]) -> np.ndarray:
     n_cells = columns[0].signals.shape[1]
     out = np.empty((n_cells, scale.levels.size))
     none_before = np.ones_like(columns[0].signals)
-    for which, (z, s, limits) in enumerate(columns):
+    for which, (z, s, limits, _) in enumerate(columns):
         threshold = limits[:, 1, scale.first + 2 * which][:, np.newaxis]
         later = ndtr((threshold - z) / s)
         out[:, which] = (none_before * (1.0 - later)).mean(axis=0)
@@ -88,7 +97,7 @@ def _mean_count(z: np.ndarray, s: np.ndarray) -> np.ndarray:
 
 def log_density(scale: Scale, latent: Latent, values: np.ndarray) -> np.ndarray:
     """Logarithms of the density of a positive number, or the probability of a count, (draws, cells)."""
-    z, s, _ = latent
+    z, s = latent.signals, latent.sds
     if scale.kind == "count":
         with np.errstate(divide="ignore"):
             ends = np.log(values), np.log(values + 1.0)
@@ -113,7 +122,7 @@ def mean_within(scale: Scale, latent: Latent, ends: np.ndarray) -> np.ndarray:
 
     Draws count by the probability of the interval under them.
     """
-    z, s, _ = latent
+    z, s = latent.signals, latent.sds
     low, high = (ends[0] - z) / s, (ends[1] - z) / s
     probability = np.exp(log_probability(low, high))
     nodes = (np.arange(_NODES) + 0.5) / _NODES

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import Blocks
+from fillrank.kernels.gaussian_rows import NO_THRESHOLDS
 from fillrank.kernels.predictions import pair_values
 from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.kind_predictions import (
@@ -295,7 +296,10 @@ class KindPosterior:
         scale, mean = self.coding.scales[0], self.low_rank.mean
         sds = np.sqrt(mean.noise.at(rows, columns))[np.newaxis]
         limits = np.mean([drawn.limits for drawn in self.low_rank.draws], axis=0)[np.newaxis]
-        latent = Latent(top.scores[p, k][np.newaxis], sds, limits)
+        thresholds = _thresholds_of(rows, self.low_rank.draws)
+        if thresholds.size:
+            thresholds = thresholds.mean(axis=0, keepdims=True)
+        latent = Latent(top.scores[p, k][np.newaxis], sds, limits, thresholds)
         if scale.has_levels:
             return level_probabilities(scale, [latent]) @ scale.levels
         return mean_value(scale, latent)
@@ -347,7 +351,8 @@ class KindPosterior:
         pair_values(self.low_rank.mean.left, self.low_rank.mean.right, rows, latent, mean)
         signals += mean - signals.mean(axis=0)
         sds = np.sqrt([drawn.noise.at(rows, latent) for drawn in draws])
-        return Latent(signals, sds, np.array([drawn.limits for drawn in draws]))
+        limits = np.array([drawn.limits for drawn in draws])
+        return Latent(signals, sds, limits, _thresholds_of(rows, draws))
 
     def _latents(
         self, scale: Scale, rows: np.ndarray, columns: np.ndarray, draws: list[Draw]
@@ -446,6 +451,13 @@ class KindPosterior:
         return coding, coded._replace(indices=entries.indices), limits
 
 
+def _thresholds_of(rows: np.ndarray, draws: list[Draw]) -> np.ndarray:
+    """The thresholds (draws, cells, L + 1) of cells in these rows; empty if rows do not differ."""
+    if not draws[0].row_thresholds.size:
+        return NO_THRESHOLDS
+    return np.array([drawn.row_thresholds[rows] for drawn in draws])
+
+
 class KindImputations(Imputations):
     """Draws of what would be observed, in the values of each column."""
 
@@ -455,7 +467,8 @@ class KindImputations(Imputations):
 
     def row(self, number: int, i: int) -> np.ndarray:
         """The values of an imputation in all cells of a row."""
-        latent, limits, coding = super().row(number, i), self.draw(number).limits, self._coding
+        latent, limits = super().row(number, i), self.draw(number).limits_of_row(i)
+        coding = self._coding
         out = np.empty(coding.scale_of.size)
         for j in range(out.size):
             scale = coding.scale(j)

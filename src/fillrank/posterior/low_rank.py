@@ -135,7 +135,12 @@ def _spliced(own: Draw, new: Draw, positions: np.ndarray, axis: Axis) -> Draw:
         return _spliced(own.transpose(), new.transpose(), positions, "rows").transpose()
     left, precisions = own.left.copy(), own.noise.rows.copy()
     left[positions], precisions[positions] = new.left, new.noise.rows
-    return own._replace(left=left, noise=own.noise._replace(rows=precisions))
+    thresholds = own.row_thresholds
+    if thresholds.size:
+        thresholds = thresholds.copy()
+        thresholds[positions] = new.row_thresholds
+    noise = own.noise._replace(rows=precisions)
+    return own._replace(left=left, noise=noise, row_thresholds=thresholds)
 
 
 def _spliced_mean(mean: Draw, new: Draw, positions: np.ndarray, axis: Axis) -> Draw:

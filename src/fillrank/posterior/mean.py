@@ -8,6 +8,7 @@ products instead of T k.
 import numpy as np
 
 from fillrank.kernels.factors import orthonormalise
+from fillrank.kernels.gaussian_rows import NO_THRESHOLDS
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import NO_WEIGHTS, Draw, Noise
 from fillrank.table.entries import iter_blocks
@@ -34,7 +35,9 @@ def mean_draw(draws: list[Draw]) -> Draw:
         draws. It has no weights of features.
     """
     if len(draws) == 1:
-        return draws[0]._replace(row_weights=NO_WEIGHTS, column_weights=NO_WEIGHTS)
+        return draws[0]._replace(
+            row_weights=NO_WEIGHTS, column_weights=NO_WEIGHTS, row_thresholds=NO_THRESHOLDS
+        )
     m, n = len(draws[0].left), len(draws[0].right)
     sides = [(draw.left, draw.right) for draw in draws]
     noise = _average_noise([draw.noise for draw in draws])

@@ -42,6 +42,7 @@ from fillrank.posterior.stored_features import (
 )
 from fillrank.posterior.stored_kinds import (
     StoredCoding,
+    StoredRowCoding,
     StoredType,
     check_types,
     restored_coding,
@@ -173,7 +174,7 @@ class _LowRank(NamedTuple):
     mean: _StoredDraw
     row_features: StoredSide | None
     column_features: StoredSide | None
-    coding: StoredCoding | None
+    coding: StoredCoding | StoredRowCoding | None
 
 
 class _LowRank3(NamedTuple):
@@ -290,7 +291,7 @@ _MARGIN_REQUIRED = _REQUIRED | {"levels_", "penalty_"}
 _SHARED_SETTINGS = {"max_rank", "n_threads", "progress", "random_state"}
 _RUN_SETTINGS = _SHARED_SETTINGS | {
     "burn_in", "dtype", "keep_empty", "missingness", "n_chains", "n_sweeps", "noise", "robust", "start",
-    "units", "value_range", "likelihood", "round",
+    "units", "value_range", "likelihood", "round", "thresholds",
 }  # fmt: skip
 _SOLVER_SETTINGS = _SHARED_SETTINGS | {
     "effects", "max_iterations", "penalty", "tolerance", "value_range",

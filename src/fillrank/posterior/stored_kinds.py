@@ -12,7 +12,7 @@ from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.samplers.threshold_steps import are_valid_limits
 from fillrank.table.column_types import ColumnType
 from fillrank.table.kinds import MOST_CATEGORIES
-from fillrank.table.latent import Coding, Scale
+from fillrank.table.latent import FAR, Coding, Scale
 
 _Level = str | int | float | bool
 # More scales than columns that a table can have are not possible, nor is a location beyond this.
@@ -38,6 +38,15 @@ class StoredCoding(NamedTuple):
     limits: np.ndarray
 
 
+class StoredRowCoding(NamedTuple):
+    """The same where thresholds differ by row: (draws, m, L - 1). Other files do not change."""
+
+    scales: list[StoredScale]
+    scale_of: np.ndarray
+    limits: np.ndarray
+    thresholds: np.ndarray
+
+
 class StoredType(NamedTuple):
     """What a column contained. Types of a data frame's library are not stored."""
 
@@ -46,17 +55,20 @@ class StoredType(NamedTuple):
     is_ordered: bool
 
 
-def stored_coding(posterior: KindPosterior) -> StoredCoding:
+def stored_coding(posterior: KindPosterior) -> StoredCoding | StoredRowCoding:
     """The coding of a posterior, as a file has it."""
-    coding = posterior.coding
-    return StoredCoding(
+    coding, draws = posterior.coding, posterior.low_rank.draws
+    stored = StoredCoding(
         [StoredScale(*scale) for scale in coding.scales],
         coding.scale_of,
-        np.array([draw.limits for draw in posterior.low_rank.draws]),
+        np.array([draw.limits for draw in draws]),
     )
+    if not draws[0].row_thresholds.size:
+        return stored
+    return StoredRowCoding(*stored, np.array([draw.row_thresholds[:, 1:-1] for draw in draws]))
 
 
-def restored_coding(stored: StoredCoding, labels: np.ndarray) -> Coding:
+def restored_coding(stored: StoredCoding | StoredRowCoding, labels: np.ndarray) -> Coding:
     """The coding of a file; its intervals are those of the first draw.
 
     Raises ReadError if it is not that of a table with these columns.
@@ -91,7 +103,7 @@ def check_types(coding: Coding, types: tuple[ColumnType, ...] | None) -> None:
 
 
 def restored_posterior(
-    low_rank: LowRankPosterior, stored: StoredCoding, coding: Coding
+    low_rank: LowRankPosterior, stored: StoredCoding | StoredRowCoding, coding: Coding
 ) -> KindPosterior:
     """The posterior with the intervals of its draws."""
     _require(len(stored.limits) == len(low_rank.draws), "every draw must have its intervals")
@@ -99,8 +111,25 @@ def restored_posterior(
         draw._replace(limits=limits)
         for draw, limits in zip(low_rank.draws, stored.limits, strict=True)
     ]
+    if isinstance(stored, StoredRowCoding):
+        ends = _restored_ends(stored, low_rank.shape[0])
+        draws = [draw._replace(row_thresholds=own) for draw, own in zip(draws, ends, strict=True)]
     fields = low_rank.units, low_rank.mean, low_rank.has_draws, low_rank.blocks
     return KindPosterior(LowRankPosterior(draws, *fields), coding)
+
+
+def _restored_ends(stored: StoredRowCoding, n_rows: int) -> np.ndarray:
+    """The ends (draws, m, L + 1) of the intervals of levels in every row."""
+    n_draws, _, n_levels = stored.limits.shape
+    inner = stored.thresholds
+    _require(
+        inner.shape == (n_draws, n_rows, n_levels - 1)
+        and inner.dtype in (np.float32, np.float64)
+        and bool((np.abs(inner) <= FAR).all() and (np.diff(inner, axis=2) >= 0).all()),
+        "every row must have ascending thresholds between its levels",
+    )
+    outer = np.full((n_draws, n_rows, 1), FAR, inner.dtype)
+    return np.concatenate([-outer, inner, outer], axis=2)
 
 
 def _check_scale(scale: Scale, n_intervals: int) -> None:

@@ -82,7 +82,10 @@ from fillrank.samplers.noise_steps import (
 from fillrank.samplers.threshold_steps import (
     NO_INTERVALS,
     Intervals,
+    RowThresholds,
     are_valid_limits,
+    are_valid_row_thresholds,
+    draw_row_thresholds,
     draw_thresholds,
 )
 from fillrank.table.entries import Entries
@@ -113,7 +116,8 @@ class Hyperprior(NamedTuple):
 class State(NamedTuple):
     """All that the next sweep needs: the signal is left right^T.
 
-    ``limits`` (2, k) are the ends of the intervals in which values are known to be.
+    ``limits`` (2, k) are the ends of the intervals in which values are known to be; if they differ by
+    row, they are those of an average row, and ``row_thresholds`` has them all.
     """
 
     left: np.ndarray
@@ -124,6 +128,7 @@ class State(NamedTuple):
     row_weights: Weights
     column_weights: Weights
     limits: np.ndarray
+    row_thresholds: RowThresholds
     sweep: int
 
 
@@ -196,7 +201,8 @@ def _state(
     rank = left.shape[1]
     prior = FactorPrior(np.zeros(rank), np.eye(rank))
     rows, columns = (first_weights(each, rank) for each in features)
-    return State(left, right, prior, prior, noise, rows, columns, intervals.limits, 0)
+    thresholds = intervals.first_row_thresholds(len(left))
+    return State(left, right, prior, prior, noise, rows, columns, intervals.limits, thresholds, 0)
 
 
 @njit(cache=True)
@@ -329,7 +335,8 @@ def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[St
         streams.ROWS,
         streams.ROW_SCALARS,
     )
-    values = data.rows, column_counts, row_noise(noise.cells, model, state.limits)
+    of_rows = state.row_thresholds.of_rows(row_noise(noise.cells, model, state.limits))
+    values = data.rows, column_counts, of_rows
     left, row_prior, row_weights, sums = _half_sweep(rows, state.right, values, t, context)
     if model.rows and samples_noise:
         noise = draw_row_precisions(noise, where, row_counts, sums, workers)
@@ -342,21 +349,41 @@ def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[St
         streams.COLUMNS,
         streams.COLUMN_SCALARS,
     )
-    values = data.columns, row_counts, column_noise(noise.cells, model, state.limits)
+    of_columns = state.row_thresholds.of_columns(column_noise(noise.cells, model, state.limits))
+    values = data.columns, row_counts, of_columns
     right, column_prior, column_weights, sums = _half_sweep(columns, left, values, t, context)
     if model.columns and samples_noise:
         noise = draw_column_precisions(noise, model, where, column_counts, sums, workers)
     info = Info(residual_square(noise.cells, sums))
     if samples_noise:
         noise = draw_level(noise, model, where, column_counts, sums)
-    limits = state.limits
-    if context.intervals.scales.size and isinstance(data, Data):
+    limits, row_thresholds = state.limits, state.row_thresholds
+    if context.intervals.by_row and isinstance(data, Data):
+        limits, row_thresholds = draw_row_thresholds(
+            limits,
+            row_thresholds,
+            data.rows,
+            (left, right),
+            row_noise(noise.cells, model),
+            where,
+            workers,
+        )
+    elif context.intervals.scales.size and isinstance(data, Data):
         of_columns = column_noise(noise.cells, model, limits)
         limits = draw_thresholds(
             limits, context.intervals, data.columns, (right, left), of_columns, where, workers
         )
     state = State(
-        left, right, row_prior, column_prior, noise, row_weights, column_weights, limits, t + 1
+        left,
+        right,
+        row_prior,
+        column_prior,
+        noise,
+        row_weights,
+        column_weights,
+        limits,
+        row_thresholds,
+        t + 1,
     )
     return state, info
 
@@ -368,7 +395,13 @@ def draw(state: State) -> Draw:
         for weights in (state.row_weights, state.column_weights)
     )
     return Draw(
-        state.left, state.right, state.noise.cells, row_weights, column_weights, state.limits
+        state.left,
+        state.right,
+        state.noise.cells,
+        row_weights,
+        column_weights,
+        state.limits,
+        state.row_thresholds.ends.astype(state.left.dtype),
     )
 
 
@@ -414,4 +447,5 @@ def is_valid_state(
         and state.noise.has_valid_degrees
         and state.limits.shape == intervals.limits.shape
         and are_valid_limits(state.limits)
+        and are_valid_row_thresholds(state.row_thresholds, intervals, len(state.left))
     )

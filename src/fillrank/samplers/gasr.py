@@ -144,7 +144,10 @@ from fillrank.samplers.noise_steps import (
 from fillrank.samplers.threshold_steps import (
     NO_INTERVALS,
     Intervals,
+    RowThresholds,
     are_valid_limits,
+    are_valid_row_thresholds,
+    draw_row_thresholds,
     draw_thresholds,
 )
 from fillrank.table.entries import Entries
@@ -192,7 +195,8 @@ class State(NamedTuple):
     ``left`` (m, r + 2) holds u_k + mu_k in its first r columns, then alpha, then ones; ``right``
     (n, r + 2) holds v_k + nu_k, then ones, then beta. So left diag(d, 1, 1) right^T is the signal. The
     weights of features are b_k and b_alpha in the columns of ``left``, and likewise for ``right``.
-    ``limits`` (2, k) are the ends of the intervals in which values are known to be.
+    ``limits`` (2, k) are the ends of the intervals in which values are known to be; if they differ by
+    row, they are those of an average row, and ``row_thresholds`` has them all.
     """
 
     left: np.ndarray
@@ -209,6 +213,7 @@ class State(NamedTuple):
     row_weights: Weights
     column_weights: Weights
     limits: np.ndarray
+    row_thresholds: RowThresholds
     sweep: int
 
 
@@ -276,6 +281,7 @@ def init(
         row_weights=first_weights(features.rows, r + 2),
         column_weights=first_weights(features.columns, r + 2),
         limits=intervals.limits,
+        row_thresholds=intervals.first_row_thresholds(m),
         sweep=0,
     )
 
@@ -543,7 +549,7 @@ def _row_side(state: State, context: Context) -> Side:
         state.d.size,
         state.row_weights,
         context.features.rows,
-        row_noise(state.noise.cells, options.noise, state.limits),
+        state.row_thresholds.of_rows(row_noise(state.noise.cells, options.noise, state.limits)),
         streams.ROWS,
         streams.ROW_SCALARS,
     )
@@ -559,7 +565,9 @@ def _column_side(state: State, context: Context) -> Side:
         state.d.size + 1,
         state.column_weights,
         context.features.columns,
-        column_noise(state.noise.cells, options.noise, state.limits),
+        state.row_thresholds.of_columns(
+            column_noise(state.noise.cells, options.noise, state.limits)
+        ),
         streams.COLUMNS,
         streams.COLUMN_SCALARS,
     )
@@ -620,7 +628,18 @@ def sweep(
         state = state._replace(a=a, b=b)
 
     # 7. The thresholds.
-    if context.intervals.scales.size and isinstance(data, Data):
+    if context.intervals.by_row and isinstance(data, Data):
+        limits, row_thresholds = draw_row_thresholds(
+            state.limits,
+            state.row_thresholds,
+            data.rows,
+            signal_factors(state),
+            row_noise(state.noise.cells, options.noise),
+            where,
+            context.workers,
+        )
+        state = state._replace(limits=limits, row_thresholds=row_thresholds)
+    elif context.intervals.scales.size and isinstance(data, Data):
         of_columns = column_noise(state.noise.cells, options.noise, state.limits)
         limits = draw_thresholds(
             state.limits,
@@ -665,7 +684,8 @@ def draw(state: State) -> Draw:
     left, right = signal_factors(state)
     row_weights = drawn_weights(_scaled_weights(state.row_weights, state.d), left.dtype)
     column_weights = drawn_weights(state.column_weights, left.dtype)
-    return Draw(left, right, state.noise.cells, row_weights, column_weights, state.limits)
+    ends = state.row_thresholds.ends.astype(left.dtype)
+    return Draw(left, right, state.noise.cells, row_weights, column_weights, state.limits, ends)
 
 
 def spectrum(drawn: Draw, options: Options) -> np.ndarray:
@@ -738,6 +758,7 @@ def is_valid_state(
         and state.noise.is_valid
         and state.limits.shape == intervals.limits.shape
         and are_valid_limits(state.limits)
+        and are_valid_row_thresholds(state.row_thresholds, intervals, len(state.left))
         and all(_is_valid_info(info, r) for info in infos)
     )
 

@@ -14,6 +14,7 @@ from fillrank.draws.streams import Address
 from fillrank.kernels.dense_rows import Dense, RowPrior, dense_rows
 from fillrank.kernels.gaussian_rows import (
     NO_LIMITS,
+    NO_THRESHOLDS,
     Prior,
     RowNoise,
     RowSums,
@@ -284,7 +285,9 @@ class Draw(NamedTuple):
 
     ``row_weights`` (p, K) are the weights of the p features of rows: F ``row_weights`` is the part of
     ``left`` that they explain. They are empty without features; ``column_weights`` likewise. ``limits``
-    (2, k) are the ends of the intervals of values that are not exact; thresholds are among them.
+    (2, k) are the ends of the intervals of values that are not exact; thresholds are among them. If
+    these differ by row, ``row_thresholds`` (m, L + 1) has the ends of the L intervals in every row. In
+    the draw of a transposed table these are ``column_thresholds``.
     """
 
     left: np.ndarray
@@ -293,12 +296,13 @@ class Draw(NamedTuple):
     row_weights: np.ndarray = NO_WEIGHTS
     column_weights: np.ndarray = NO_WEIGHTS
     limits: np.ndarray = NO_LIMITS
+    row_thresholds: np.ndarray = NO_THRESHOLDS
+    column_thresholds: np.ndarray = NO_THRESHOLDS
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes."""
-        weights = self.row_weights.nbytes + self.column_weights.nbytes + self.limits.nbytes
-        return self.left.nbytes + self.right.nbytes + self.noise.nbytes + weights
+        return self.noise.nbytes + sum(each.nbytes for each in self if isinstance(each, np.ndarray))
 
     def transpose(self) -> "Draw":
         """The same draw of the transposed table."""
@@ -309,7 +313,16 @@ class Draw(NamedTuple):
             self.column_weights,
             self.row_weights,
             self.limits,
+            self.column_thresholds,
+            self.row_thresholds,
         )
+
+    def limits_of_row(self, i: int) -> np.ndarray:
+        """The ends (2, k) of the intervals of values in row i."""
+        if not self.row_thresholds.size:
+            return self.limits
+        ends = self.row_thresholds[i]
+        return np.array([ends[:-1], ends[1:]])
 
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The signal of the cells (rows_p, columns_p)."""

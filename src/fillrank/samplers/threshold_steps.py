@@ -14,6 +14,16 @@ They are drawn with y integrated out, one after the other, by a slice step on
 
 Given y they would hardly move: between the largest y of one level and the smallest of the next. Since
 this costs a few passes over the entries, it is done in one sweep of `EVERY`.
+
+Thresholds may differ by row, because people use a scale in different ways. Then theta_ic, of row i, has
+the joint prior
+
+.. math:: p(\theta, v, \{\theta_i\}) \propto p(v) \prod_i \prod_c N(\theta_{ic}; \theta_c, v_c) \;
+          1[\theta_{i1} < \dots < \theta_{i,L-1}] \; 1[\theta_1 < \dots < \theta_{L-1}],
+
+with half-Cauchy priors of sqrt(v_c). Those of a row are drawn by slice steps, again with y integrated
+out (`fillrank.kernels.row_thresholds`). Given them, theta_c is normal between its neighbours, but for
+the first and the last, which are fixed, and v_c is drawn as other variances are.
 """
 
 import math
@@ -24,15 +34,21 @@ import numpy as np
 
 from fillrank.draws import streams
 from fillrank.draws.slice import slice_step
-from fillrank.draws.streams import Address
-from fillrank.kernels.gaussian_rows import NO_LIMITS, RowNoise
+from fillrank.draws.streams import Address, seek, start_stream
+from fillrank.draws.truncated_normal import truncated_normal
+from fillrank.kernels.gaussian_rows import NO_LIMITS, NO_THRESHOLDS, RowNoise
 from fillrank.kernels.interval_values import entry_signals, log_likelihood
+from fillrank.kernels.row_thresholds import ThresholdPrior, draw_thresholds_of_rows
+from fillrank.noise.precisions import draw_variance
+from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import LARGEST_ENTRY
 from fillrank.table.entries import Entries
 
 # Thresholds are drawn in one sweep of so many.
 EVERY = 10
+# The variance of the thresholds of rows at the start of a chain, and their cost, in entries.
+_FIRST_VARIANCE, _ROW_COST = 0.1, 10
 # Entries whose likelihoods are summed together; sums over such blocks do not depend on the threads.
 _BLOCK = 2**13
 # The cost of a likelihood, in entries of a half-sweep, and the first width of a slice, in standard
@@ -47,13 +63,22 @@ class Intervals(NamedTuple):
     ``limits`` (2, k) are their ends at the start of a chain. ``scales`` (g, 2) has the first interval
     and the number of levels of every scale of ordered levels that has thresholds to draw. ``order`` are
     the positions of the entries by column, sorted by interval; those of interval c are from
-    ``starts[c]`` to ``starts[c + 1]``.
+    ``starts[c]`` to ``starts[c + 1]``. With ``by_row`` all intervals are those of one scale, whose
+    thresholds differ by row.
     """
 
     limits: np.ndarray = NO_LIMITS
     scales: np.ndarray = np.zeros((0, 2), dtype=np.int64)
     order: np.ndarray = _NO_ORDER
     starts: np.ndarray = _NO_ORDER
+    by_row: bool = False
+
+    def first_row_thresholds(self, n_rows: int) -> "RowThresholds":
+        """The thresholds of rows at the start of a chain: the same in all rows."""
+        if not self.by_row:
+            return NO_ROW_THRESHOLDS
+        ends = np.append(self.limits[0], self.limits[1, -1])
+        return RowThresholds(np.tile(ends, (n_rows, 1)), np.full(ends.size - 2, _FIRST_VARIANCE))
 
     def ordered(self, columns: Entries) -> "Intervals":
         """The same with the order of the entries of a table."""
@@ -65,6 +90,27 @@ class Intervals(NamedTuple):
 
 
 NO_INTERVALS = Intervals()
+
+
+class RowThresholds(NamedTuple):
+    """The ends (m, L + 1) of the intervals of levels in every row, and the variances v_c (L - 1,).
+
+    Both are empty if thresholds do not differ by row.
+    """
+
+    ends: np.ndarray
+    variances: np.ndarray
+
+    def of_rows(self, noise: RowNoise) -> RowNoise:
+        """The noise of a half-sweep of the rows, with these thresholds."""
+        return noise._replace(thresholds=self.ends)
+
+    def of_columns(self, noise: RowNoise) -> RowNoise:
+        """The noise of a half-sweep of the columns, with these thresholds."""
+        return noise._replace(thresholds=self.ends, of_other=True)
+
+
+NO_ROW_THRESHOLDS = RowThresholds(NO_THRESHOLDS, np.zeros(0))
 
 
 class _Latent(NamedTuple):
@@ -79,6 +125,20 @@ def are_valid_limits(limits: np.ndarray) -> bool:
     is_shaped = limits.ndim == 2 and limits.shape[0] == 2 and limits.dtype == np.float64
     are_small = is_shaped and bool((np.abs(limits) <= LARGEST_ENTRY).all())
     return are_small and bool((limits[0] < limits[1]).all())
+
+
+def are_valid_row_thresholds(found: RowThresholds, intervals: Intervals, n_rows: int) -> bool:
+    """Whether thresholds of rows that were read from a file can be sampled from; all are finite."""
+    expected = intervals.first_row_thresholds(n_rows)
+    return (
+        all(
+            one.shape == other.shape and one.dtype == other.dtype
+            for one, other in zip(found, expected, strict=True)
+        )
+        and bool((np.diff(found.ends, axis=1) > 0).all())
+        and bool((np.abs(found.ends) <= LARGEST_ENTRY).all())
+        and bool(((found.variances > 0) & (found.variances <= LARGEST_ENTRY)).all())
+    )
 
 
 def draw_thresholds(
@@ -103,6 +163,63 @@ def draw_thresholds(
             theta = _draw_threshold(c, limits, latent, intervals.starts, address, workers)
             limits[1, c] = limits[0, c + 1] = theta
     return limits
+
+
+def draw_row_thresholds(
+    limits: np.ndarray,
+    current: RowThresholds,
+    rows: Entries,
+    factors: tuple[np.ndarray, np.ndarray],
+    noise: RowNoise,
+    address: Address,
+    workers: Workers,
+) -> tuple[np.ndarray, RowThresholds]:
+    """New thresholds of the rows, and given these their means and variances.
+
+    ``factors`` (own, other) are those of the rows and of the columns, as in a half-sweep of the rows.
+    """
+    if address.sweep % EVERY:
+        return limits, current
+    ends = current.ends.copy()
+    prior = ThresholdPrior(limits[1, :-1].copy(), current.variances)
+    address = address._replace(purpose=streams.ROW_THRESHOLDS)
+    work = partial(draw_thresholds_of_rows, rows, *factors, noise, prior, address, ends)
+    workers.for_rows(work, _ROW_COST * rows.pointers)
+    prior = _draw_prior(prior, ends, address._replace(purpose=streams.THRESHOLDS))
+    means = prior.means
+    limits = np.array([np.append(limits[0, 0], means), np.append(means, limits[1, -1])])
+    return limits, RowThresholds(ends, prior.variances)
+
+
+def _draw_prior(prior: ThresholdPrior, ends: np.ndarray, address: Address) -> ThresholdPrior:
+    """theta_c and v_c given the thresholds of all rows."""
+    m, last = len(ends), prior.means.size - 1
+    means, variances = prior.means.copy(), prior.variances.copy()
+    for c in range(last + 1):
+        own = ends[:, c + 1]
+        if 0 < c < last:
+            law = float(own.mean()), math.sqrt(variances[c] / m), means[c - 1], means[c + 1]
+            means[c] = _draw_between(address, c, *law)
+        square = float(np.square(own - means[c]).sum())
+        variances[c] = _draw_variance(address, c, variances[c], m, square)
+    return ThresholdPrior(means, variances)
+
+
+@njit(cache=True)
+def _draw_between(
+    address: Address, row: int, mean: float, sd: float, low: float, high: float
+) -> float:
+    """A draw of N(mean, sd^2) between low and high."""
+    stream = start_stream(address.key, address.sweep, address.purpose)
+    seek(stream, row, 0)
+    return truncated_normal(stream, mean, sd, low, high)
+
+
+@njit(cache=True)
+def _draw_variance(address: Address, row: int, variance: float, n: int, square: float) -> float:
+    stream = start_stream(address.key, address.sweep, address.purpose)
+    seek(stream, row, 1)
+    return draw_variance(stream, variance, n, square)
 
 
 def _latent(
