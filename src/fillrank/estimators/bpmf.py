@@ -267,7 +267,7 @@ class BPMF(SamplerEstimator):
             model.noise,
             is_sampled,
             model.features,
-            model.intervals.ordered(data.columns),
+            model.intervals,
         )
         return Chain(state, context)
 

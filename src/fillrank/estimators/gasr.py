@@ -335,7 +335,7 @@ class GASR(SamplerEstimator):
             _NOISE_FROM,
             rates_from=0,
             features=model.features,
-            intervals=model.intervals.ordered(data.columns),
+            intervals=model.intervals,
         )
         return Chain(self._first_state(data, model, context, rng), context)
 

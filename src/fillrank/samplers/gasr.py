@@ -620,12 +620,12 @@ def sweep(
         state = state._replace(a=a, b=b)
 
     # 7. The thresholds.
-    if context.intervals.scales.size and isinstance(data, Data):
+    if context.intervals.scales.size:
         of_columns = column_noise(state.noise.cells, options.noise, state.limits)
         limits = draw_thresholds(
             state.limits,
             context.intervals,
-            data.columns,
+            data,
             (state.right, signal_factors(state)[0]),
             of_columns,
             where,
