@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fillrank.draws.streams import chain_key
-from fillrank.errors import InputError
+from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.checks import FEWEST_ENTRIES
 from fillrank.estimators.sampled import SamplerEstimator
 from fillrank.estimators.table_model import Choices, TableModel
@@ -223,6 +223,14 @@ class BPMF(SamplerEstimator):
                 )
         if self.robust and self.row_draws == "joint":
             raise InputError("robust noise needs row_draws='entries'; got 'joint'.")
+
+    def _check_for_cluster(self) -> None:
+        super()._check_for_cluster()
+        if self.row_draws != "entries" or self.units == "columns":
+            raise NotSupportedError(
+                "on a cluster rows are drawn with row_draws='entries', with one unit for all columns; "
+                f"got row_draws={self.row_draws!r}, units={self.units!r}."
+            )
 
     @property
     def _judged(self) -> bool:

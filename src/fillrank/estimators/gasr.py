@@ -264,6 +264,7 @@ class GASR(SamplerEstimator):
             refuse_weights(observations, "the published sampler")
 
     def _check_for_cluster(self) -> None:
+        super()._check_for_cluster()
         if self._is_published or self.start not in _STARTS_ON_CLUSTER or self.units == "columns":
             raise NotSupportedError(
                 "on a cluster there is the mixture sampler, with one unit for all columns, from one of "
