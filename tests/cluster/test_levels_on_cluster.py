@@ -14,6 +14,7 @@ pytest.importorskip("distributed")
 
 import dask.dataframe as dd
 
+from fillrank.cluster.jobs import write_predictions, write_recommendations
 from fillrank.cluster.memory import estimate_worker_memory
 from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.partitions import Partition, SidePartitions
@@ -138,9 +139,25 @@ def test_predictions_are_those_of_one_machine(client, tmp_path):
             model.fold_in(new).predict("another", 100), here.fold_in(new).predict("another", 100)
         )
     assert there.score(held) == here.score(held)
-    wrong = fr.Observations.from_table(table[1800:].replace({"value": {9.0: 8.0}}))
-    with pytest.raises(InputError, match="8"):
-        there.score(wrong)
+    with pytest.raises(InputError, match=r"1, 4, 9, 16, 25, \.\.\.; got 8"):
+        there.fold_in(new.assign(value=[9.0, 8.0, 4.0]))
+
+
+def test_jobs_on_the_cluster(client, tmp_path):
+    table = ratings()
+    model = fr.GASR(**SHORT).fit(partitioned(table, 2), client=client)
+    (file,) = write_predictions(model, partitioned(table[:50], 1), tmp_path / "asked", client)
+    found = pd.read_parquet(file)
+    np.testing.assert_array_equal(
+        found["value"], model.predict(table["row"][:50], table["column"][:50])
+    )
+    files = write_recommendations(
+        model, tmp_path / "best", client, n=2, leave_out=partitioned(table, 2)
+    )
+    best = pd.concat(map(pd.read_parquet, files))
+    seen = set(zip(table["row"], table["column"], strict=True))
+    assert len(best) == 2 * table["row"].nunique()
+    assert not seen & set(zip(best["row"], best["column"], strict=True))
 
 
 # The likelihood

@@ -215,8 +215,8 @@ class SamplerEstimator(Estimator):
         has_kinds = not isinstance(self.kinds, str)
         if has_kinds or (self.bounds and self.likelihood != "ordered"):
             raise NotSupportedError(
-                "on a cluster all values are numbers of one unit, or levels of one scale with "
-                'likelihood="ordered"; kinds and bounds of single columns are for one machine',
+                "on a cluster all values are numbers of one unit, or levels of one scale; kinds and "
+                "bounds of single columns are for one machine",
                 advice=("Leave out ", Setting("kinds") if has_kinds else Setting("bounds"), "."),
             )
 
