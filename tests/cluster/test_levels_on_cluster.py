@@ -26,7 +26,7 @@ from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Data, RemoteData
 from fillrank.table.entries import rows_of
 from fillrank.table.latent import code_ratings, latent_data
-from helpers.clusters import assert_same, harm_in_the_middle, small_table
+from helpers.clusters import assert_same, harm_in_the_middle, small_table, wait_until
 
 # Thresholds are drawn in the sweeps 0 and 10.
 SHORT = {
@@ -216,6 +216,18 @@ def test_likelihoods_do_not_depend_on_partitions(bounds, problem, client):
             assert there.at(c, cuts) == here.at(c, cuts)
 
 
+def test_entries_that_were_lost_are_sorted_again(problem, client):
+    data, arguments = problem
+    with Workers(1) as workers:
+        here = data.level_likelihood(*arguments, workers)
+    there = remote_data(data, [0, 7, 60], client).columns.level_likelihood(*arguments)
+    lost = there._entries
+    lost[0].cancel()
+    wait_until(lambda: lost[0].status == "cancelled", "a cancelled task")
+    assert there.at(1, (-1.0, -0.2, 0.5)) == here.at(1, (-1.0, -0.2, 0.5))
+    assert not set(there._entries) & set(lost)
+
+
 # Failures of workers
 
 
@@ -233,6 +245,24 @@ def test_a_worker_dies_while_thresholds_are_drawn(monkeypatch, crew):
     there = fr.GASR(**SHORT).fit(table, client=crew.client)
     assert len(killed) == 1
     assert_same_levels(fr.GASR(**SHORT).fit(table), there)
+
+
+@pytest.mark.slow  # starts a process for every kill
+@pytest.mark.parametrize("seed", range(3))
+def test_many_kills_do_not_change_the_result(seed, monkeypatch, crew):
+    crew.with_workers(2)
+    table, rng = ratings(), np.random.default_rng(seed)
+    settings = SHORT | {"n_chains": 2}
+    # Thresholds wait for tasks about 60 times in each chain, and the half-sweeps 24 times.
+    moments = set((1 + rng.choice(150, size=6, replace=False)).tolist())
+    killed = []
+    harm_in_the_middle(
+        monkeypatch, moments, lambda: killed.append(crew.replace(int(rng.integers(2))))
+    )
+    there = fr.BPMF(**settings).fit(partitioned(table, 3), client=crew.client)
+    monkeypatch.undo()
+    assert len(killed) >= 4
+    assert_same_levels(fr.BPMF(**settings).fit(table), there)
 
 
 def test_a_run_is_resumed_by_another_number_of_workers(monkeypatch, crew, tmp_path):
