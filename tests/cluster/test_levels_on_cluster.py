@@ -253,7 +253,7 @@ def test_many_kills_do_not_change_the_result(seed, monkeypatch, crew):
     crew.with_workers(2)
     table, rng = ratings(), np.random.default_rng(seed)
     settings = SHORT | {"n_chains": 2}
-    # Thresholds wait for tasks about 60 times in each chain, and the half-sweeps 24 times.
+    # A chain waits for tasks about 70 times: 24 times in half-sweeps, otherwise for thresholds.
     moments = set((1 + rng.choice(150, size=6, replace=False)).tolist())
     killed = []
     harm_in_the_middle(
