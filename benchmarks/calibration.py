@@ -214,7 +214,7 @@ def sample(
     )
     context = Context(
         options, chain_key(seed, 0), Workers(1), relaxed_from=0, noise_from=0, features=features,
-        intervals=intervals.ordered(data.columns),
+        intervals=intervals,
     )  # fmt: skip
     burn_in, thinning = length
     states = []

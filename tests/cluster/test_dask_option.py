@@ -13,6 +13,7 @@ from fillrank.cli.main import app
 pytest.importorskip("distributed")
 
 QUICK = ("--sweeps", "12", "--max-rank", "2")
+FIELDS = ("--row", "who", "--column", "what", "--value", "how")
 
 
 @pytest.fixture
@@ -38,11 +39,10 @@ def fillrank(*arguments):
 
 
 def test_the_same_model_as_on_this_machine(address, folder):
-    fields = ("--row", "who", "--column", "what", "--value", "how")
-    there = fillrank("fit", "notes/*.parquet", "--dask", address, *fields, *QUICK)
+    there = fillrank("fit", "notes/*.parquet", "--dask", address, *FIELDS, *QUICK)
     assert there.exit_code == 0, there.output
     assert "2 workers with 2 threads" in there.output
-    here = fillrank("fit", "notes/*.parquet", "-o", "here.fillrank", *fields, *QUICK)
+    here = fillrank("fit", "notes/*.parquet", "-o", "here.fillrank", *FIELDS, *QUICK)
     assert here.exit_code == 0, here.output
     on_cluster, on_this = fr.load("notes.fillrank"), fr.load("here.fillrank")
     rows, columns = np.arange(30), "c5"
@@ -51,10 +51,39 @@ def test_the_same_model_as_on_this_machine(address, folder):
     assert len(on_cluster.observations_) == 0
 
 
+def test_ordered_levels_with_bpmf(address, folder):
+    for file in (folder / "notes").iterdir():
+        table = pd.read_parquet(file)
+        table.assign(how=np.clip(np.rint(table["how"]), -2, 2)).to_parquet(file)
+    options = (
+        "--method",
+        "BPMF",
+        "--likelihood",
+        "ordered",
+        "--thresholds",
+        "table",
+        *FIELDS,
+        *QUICK,
+    )
+    there = fillrank("fit", "notes/*.parquet", "--dask", address, *options)
+    assert there.exit_code == 0, there.output
+    here = fillrank("fit", "notes/*.parquet", "-o", "here.fillrank", *options)
+    assert here.exit_code == 0, here.output
+    on_cluster, on_this = fr.load("notes.fillrank"), fr.load("here.fillrank")
+    rows = np.arange(30)
+    levels = on_cluster.predict(rows, "c5")
+    assert set(levels) <= {-2.0, -1.0, 0.0, 1.0, 2.0}
+    np.testing.assert_array_equal(levels, on_this.predict(rows, "c5"))
+    means = [model.predict(rows, "c5", statistic="mean") for model in (on_cluster, on_this)]
+    np.testing.assert_array_equal(*means)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--method", "BPMF"), "--dask is an option of GASR"),
+        (("--kind", "c1=count"), "Leave out --dask, or --kind and --bounds"),
+        (("--bounds", "c1=0:9"), "Leave out --dask, or --kind and --bounds"),
+        (("--likelihood", "ordered", *FIELDS), "ratings have 2 to 50 levels"),
         (("--duplicates", "mean"), "reads Parquet files as they are"),
         (("--format", "csv"), "reads Parquet files as they are"),
         ((), "must be long"),
@@ -65,6 +94,14 @@ def test_options_that_a_cluster_does_not_support(address, folder, options, words
     assert ran.exit_code != 0
     assert words in " ".join(ran.output.split())
     assert not (folder / "notes.fillrank").exists()
+
+
+def test_other_methods(folder):
+    ran = fillrank("fit", "notes/*.parquet", "--dask", "tcp://127.0.0.1:1", "--method", "M3F")
+    assert ran.exit_code != 0
+    assert "--dask is an option of GASR and BPMF; got it with --method M3F" in " ".join(
+        ran.output.split()
+    )
 
 
 @pytest.mark.parametrize("wrong", ["nowhere", "tcp://127.0.0.1:1"])

@@ -114,13 +114,13 @@ def test_a_remote_side_has_the_bits_of_local_entries(bounds, dtype, client):
 def test_partitions_get_the_shifts_and_variances_of_their_own_rows(client, monkeypatch):
     rows, bounds = standardised(small_table()).rows, [0, 7, 60, 90]
     side = remote_side(rows, bounds, client)
-    submitted, submit = [], RemoteSide._submit
+    submitted, submit = [], RemoteSide.submit
 
     def record(self, task, *arguments):
         submitted.append(arguments)
         return submit(self, task, *arguments)
 
-    monkeypatch.setattr(RemoteSide, "_submit", record)
+    monkeypatch.setattr(RemoteSide, "submit", record)
     rng = np.random.default_rng(0)
     own, other, shifts = (rng.standard_normal((size, 5), np.float32) for size in (90, 60, 90))
     prior = Prior(np.arange(4), np.zeros(4), np.ones(4), 0.0, shifts)

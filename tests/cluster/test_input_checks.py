@@ -13,7 +13,7 @@ TABLE = fr.Observations.from_matrix([[1.0, 2.0, np.nan], [2.0, np.nan, 4.0]])
 FLOAT32 = np.dtype(np.float32)
 
 
-@pytest.mark.parametrize("method", [fr.BPMF, fr.SoftImpute, fr.M3F, fr.IPM3F])
+@pytest.mark.parametrize("method", [fr.SoftImpute, fr.M3F, fr.IPM3F])
 def test_other_methods_refer_to_gasr(method):
     with pytest.raises(NotSupportedError, match="GASR"):
         method().fit(TABLE, client=object())

@@ -19,6 +19,7 @@ import dask.dataframe as dd
 from fillrank.cluster.long_tables import open_long_table
 from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.shuffle import shuffle_table
+from fillrank.cluster.value_codes import DataFormat
 from helpers.clusters import LIMIT, harm_in_the_middle
 
 DATES = pd.date_range("2020-01-30", periods=40).to_numpy()
@@ -30,7 +31,8 @@ def client(crew):
 
 
 def shuffle(source, client, centre, dtype):
-    return shuffle_table(source, client, centre, dtype, check_memory=lambda *_: None)
+    data_format = DataFormat(centre, np.dtype(dtype), width=4)
+    return shuffle_table(source, client, data_format, check_memory=lambda *_: None)
 
 
 def test_memory_is_checked_before_the_shuffle(client):
@@ -40,8 +42,9 @@ def test_memory_is_checked_before_the_shuffle(client):
         calls.append(numbers)
         raise InputError("no memory")
 
+    data_format = DataFormat(True, np.dtype("float32"), width=4)
     with pytest.raises(InputError, match="no memory"):
-        shuffle_table(partitions(long_table(), [300]), client, True, np.dtype("float32"), refuse)
+        shuffle_table(partitions(long_table(), [300]), client, data_format, refuse)
     ((n_entries, (n_rows, n_columns)),) = calls
     table = fr.Observations.from_table(long_table())
     assert (n_entries, n_rows, n_columns) == (len(table), *table.shape)

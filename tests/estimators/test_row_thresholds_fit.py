@@ -159,7 +159,7 @@ def test_three_levels_have_thresholds_by_row_and_two_have_not():
 
 
 def test_thresholds_by_row_need_ratings():
-    with pytest.raises(InputError, match="thresholds by row are for tables of ratings"):
+    with pytest.raises(InputError, match="thresholds by row are for ratings"):
         fr.GASR(thresholds="rows", n_sweeps=20, progress=False).fit(ratings(m=30, n=20)[0])
     with pytest.raises(InputError, match="thresholds"):
         fr.GASR(thresholds="columns", likelihood="ordered").fit(ratings(m=30, n=20)[0])

@@ -12,14 +12,15 @@ from fillrank.kernels.gaussian_rows import Prior, RowNoise, RowSums, align_rows,
 from fillrank.kernels.interval_values import (
     draw_values,
     entry_signals,
-    log_likelihood,
+    log_likelihoods,
     log_probability,
+    sort_by_interval,
 )
 from fillrank.kernels.joint_rows import JointPrior
 from fillrank.runtime import threads
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import draw_one_by_one, draw_rows
-from fillrank.table.entries import rows_of
+from fillrank.table.entries import compress, rows_of
 from reference.joint_rows_twin import joint_rows_twin
 from reference.planted import plant
 from reference.row_twins import gaussian_rows_twin, interval_values_twin
@@ -189,10 +190,19 @@ def test_without_intervals_nothing_changes():
 def test_signals_and_precisions():
     problem = _Problem()
     signals, precisions = np.empty((2, problem.entries.n_entries))
+    places = np.random.default_rng(0).permutation(problem.entries.n_entries)
     entry_signals(
-        problem.entries, problem.own, problem.other, problem.noise, signals, precisions, 0, 27
+        problem.entries,
+        problem.own,
+        problem.other,
+        problem.noise,
+        places,
+        signals,
+        precisions,
+        0,
+        27,
     )
-    noise = problem.noise
+    signals, precisions, noise = signals[places], precisions[places], problem.noise
     Z, i = problem.own @ problem.other.T, np.nonzero(problem.mask)[0]
     b = noise.roots[problem.entries.indices] ** 2
     np.testing.assert_allclose(signals, Z[problem.mask], rtol=1e-12)
@@ -291,9 +301,35 @@ def test_log_probability_is_finite_everywhere():
     assert np.isfinite(_found(low, high)).all()
 
 
-def test_log_likelihood_sums_the_entries_of_a_range():
+def test_log_likelihoods_are_sums_over_blocks():
     rng = np.random.default_rng(2)
     z, p = rng.standard_normal(50), rng.uniform(0.5, 3.0, 50)
-    found = log_likelihood(z, p, (-0.3, 0.8), 10, 35)
-    expected = np.log(special.ndtr(p * (0.8 - z)) - special.ndtr(p * (-0.3 - z)))[10:35].sum()
-    assert found == pytest.approx(expected, rel=1e-12)
+    found = np.full(3, np.nan)
+    log_likelihoods(z, p, (-0.3, 0.8), np.array([4, 10, 35, 50]), found, 1, 3)
+    each = np.log(special.ndtr(p * (0.8 - z)) - special.ndtr(p * (-0.3 - z)))
+    np.testing.assert_allclose(found[1:], [each[10:35].sum(), each[35:].sum()], rtol=1e-12)
+    assert np.isnan(found[0])
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_entries_are_sorted_by_interval_and_row_in_blocks(size):
+    rng = np.random.default_rng(3)
+    row_of, cells = np.sort(rng.integers(0, 9, 200)), rng.integers(-1, 7, 200).astype(np.int32)
+    cells[cells == 2] = 1  # an interval without entries
+    entries = compress(9, row_of, np.arange(200), np.zeros(200), cells=cells)
+    places, starts, is_first = sort_by_interval(entries, 5, size)
+
+    mine = (cells >= 0) & (cells < 5)
+    order = np.lexsort((np.arange(200), row_of, cells))
+    order = order[mine[order]]
+    np.testing.assert_array_equal(places[order], np.arange(order.size))
+    assert (places[~mine] == -1).all()
+    np.testing.assert_array_equal(starts, np.searchsorted(cells[order], np.arange(6)))
+    blocks = np.split(order, np.flatnonzero(is_first)[1:])
+    assert is_first[0]
+    groups = [(int(cells[t]), int(row_of[t])) for t in order]
+    for key in set(groups):
+        sizes = [b.size for b in blocks if (int(cells[b[0]]), int(row_of[b[0]])) == key]
+        assert sum(sizes) == groups.count(key)
+        assert all(each == size for each in sizes[:-1])
+        assert sizes[-1] <= size

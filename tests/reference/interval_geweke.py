@@ -269,7 +269,7 @@ def interval_scores(name, *, n_chains, length, seed=0):
                 x = sampler.signal(state) + entry_noise(rng, TABLE, *state.noise.cells)
                 cells = cells_of(x, thresholds_of(state.limits))
                 data = TABLE.data(np.where(cells < 0, x, np.nan), cells)
-                intervals = Intervals(state.limits, _SCALES).ordered(data.columns)
+                intervals = Intervals(state.limits, _SCALES)
                 state = sampler.sweep(state, data, intervals, seed, c >= n_chains // 2)
                 signal, noise = sampler.signal(state), state.noise.cells
                 y = _completed(rng, x, cells, signal, noise, state.limits)

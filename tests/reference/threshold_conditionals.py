@@ -12,6 +12,7 @@ from fillrank.draws.streams import COLUMN_ENTRIES, NOISE, Address, chain_key
 from fillrank.kernels.gaussian_rows import RowNoise
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import threshold_steps
+from fillrank.samplers.model import Data
 from fillrank.samplers.threshold_steps import EVERY, Intervals
 from fillrank.table.entries import compress, transpose
 from fillrank.table.latent import FAR
@@ -64,14 +65,14 @@ class Problem:
         i, j = np.nonzero(mask)
         self.cells[~mask] = -2  # not observed
         rows = compress(n_rows, i, j, Y[i, j], weights[i, j], self.cells[i, j])
-        self.columns = transpose(rows, n)
+        self.data = Data(rows, transpose(rows, n))
         scales = np.array([(first, len(theta) + 1) for first, theta in SCALES.values()])[:2]
-        self.intervals = Intervals(self.limits, scales).ordered(self.columns)
+        self.intervals = Intervals(self.limits, scales)
 
     def draw(self, limits, sweep, workers):
         """Limits with new thresholds."""
         return threshold_steps.draw_thresholds(
-            limits, self.intervals, self.columns, (self.own, self.other), self.noise,
+            limits, self.intervals, self.data, (self.own, self.other), self.noise,
             Address(_KEY, sweep, NOISE), workers,
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from fillrank.kernels import gaussian_rows, interval_values
-from fillrank.samplers import bpmf, gasr, model, noise_steps
+from fillrank.samplers import bpmf, gasr, level_likelihood, model, noise_steps
 from reference.geweke import worst
 from reference.interval_geweke import NAMES, interval_scores
 from reference.p_values import limit_of
@@ -39,7 +39,7 @@ def test_values_in_intervals_long_chains(name):
 
 
 _KERNEL = {"users": ("gaussian_rows",), "into": (model,)}
-_VALUES = {"users": ("draw_values", "entry_signals"), "into": (model,)}
+_VALUES = {"users": ("draw_values", "entry_signals"), "into": (model, level_likelihood)}
 _BOTH_SAMPLERS = {"into": (gasr, bpmf)}
 
 # The sampler in which a bug is planted, its place, and what changes.

@@ -9,8 +9,8 @@ import pytest
 
 from fillrank.runtime import threads
 from fillrank.runtime.threads import Workers
-from fillrank.samplers import threshold_steps
-from fillrank.samplers.threshold_steps import EVERY, NO_INTERVALS, are_valid_limits
+from fillrank.samplers import level_likelihood, model, threshold_steps
+from fillrank.samplers.threshold_steps import EVERY, are_valid_limits
 from reference.p_values import ALARM
 from reference.planted import plant
 from reference.threshold_conditionals import Problem, threshold_draws
@@ -39,7 +39,7 @@ def test_thresholds_in_long_chains(absent):
 @pytest.mark.parametrize("n_threads", [2, 4])
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch, n_threads):
     """With many blocks of entries, each summed by one thread."""
-    monkeypatch.setattr(threshold_steps, "_BLOCK", 16)
+    monkeypatch.setattr(level_likelihood, "_BLOCK", 16)
     monkeypatch.setattr(threads, "_SMALLEST_SHARE", 0)
     problem, found = Problem(n_rows=300), []
     for n in (1, n_threads):
@@ -63,8 +63,9 @@ def test_thresholds_stay_in_their_order():
     """Also without any entry, where the posterior is the uniform prior."""
     problem = Problem()
     problem.cells[:] = -2
-    columns = problem.columns._replace(cells=np.full_like(problem.columns.cells, -1))
-    problem.intervals = problem.intervals.ordered(columns)
+    columns = problem.data.columns
+    columns = columns._replace(cells=np.full_like(columns.cells, -1))
+    problem.data = problem.data._replace(columns=columns)
     limits, drawn = problem.limits, []
     with Workers(1) as workers:
         for t in range(400):
@@ -76,36 +77,43 @@ def test_thresholds_stay_in_their_order():
     assert np.std(drawn) == pytest.approx(2.1 / np.sqrt(18.0), rel=0.2)
 
 
-def test_a_table_without_such_levels_has_no_order():
-    assert NO_INTERVALS.ordered(Problem().columns) is NO_INTERVALS
-
-
+# The module and the function in which a bug is planted, what changes, and the level without entries.
 BUGS = {
     "entries of the next levels": (
-        "_draw_threshold", "starts[c : c + 3]", "starts[c + 1 : c + 4]", None
+        level_likelihood, "block_sums", "starts[c : c + 3]", "starts[c + 1 : c + 4]", None
     ),
     "entries of one level only": (
-        "_draw_threshold", "+ _log_likelihood(latent, (at, high), between, above, workers)", "", None
+        level_likelihood, "block_sums", "return under, ", "return 0.0 * under, ", None
     ),
     "bounds ignored": (
-        "_draw_threshold", "if not low < at < high:", "if not low - 3.0 < at < high + 3.0:", ABSENT
+        threshold_steps, "_draw_threshold",
+        "if not low < at < high:", "if not low - 3.0 < at < high + 3.0:", ABSENT,
     ),
     "no noise of the entries": (
-        "_latent", "precisions[intervals.order]", "np.ones(intervals.order.size)", None
+        level_likelihood, "level_entries",
+        "LevelEntries(signals, precisions", "LevelEntries(signals, np.ones(is_first.size)", None,
     ),
-    "precisions in another order": ("_latent", "precisions[intervals.order]", "precisions", None),
+    "precisions in another order": (
+        level_likelihood, "level_entries",
+        "LevelEntries(signals, precisions", "LevelEntries(signals, precisions[::-1].copy()", None,
+    ),
+    "places in the order of columns": (
+        level_likelihood, "level_entries",
+        "noise, places,", "noise, np.where(places < 0, -1, np.cumsum(places >= 0) - 1),", None,
+    ),
     "lower end of the next level forgotten": (
-        "draw_thresholds", "limits[1, c] = limits[0, c + 1] = theta", "limits[1, c] = theta", None
+        threshold_steps, "draw_thresholds",
+        "limits[1, c] = limits[0, c + 1] = theta", "limits[1, c] = theta", None,
     ),
     "the last threshold drawn": (
-        "draw_thresholds", "first + n_levels - 2", "first + n_levels - 1", None
+        threshold_steps, "draw_thresholds", "first + n_levels - 2", "first + n_levels - 1", None
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_caught(monkeypatch, name):
-    function, old, new, absent = BUGS[name]
-    plant(monkeypatch, threshold_steps, function, old, new)
+    module, function, old, new, absent = BUGS[name]
+    plant(monkeypatch, module, function, old, new, into=(model,))
     p_values = threshold_draws(absent, n=600)
     assert min(p_values.values()) < 1e-9, p_values

@@ -11,7 +11,14 @@ from fillrank.posterior.kind_predictions import Latent, level_probabilities, lev
 from fillrank.table.entries import Entries, some_rows, transpose
 from fillrank.table.frames import Origin
 from fillrank.table.kinds import ColumnKind
-from fillrank.table.latent import FAR, checked_bounds, code_table, encode, latent_data
+from fillrank.table.latent import (
+    FAR,
+    checked_bounds,
+    code_ratings,
+    code_table,
+    encode,
+    latent_data,
+)
 from fillrank.table.triplets import Triplets
 from reference.p_values import ALARM
 
@@ -238,8 +245,7 @@ def test_a_rating_scale_is_shared_by_all_columns():
     rng = np.random.default_rng(2)
     X = rng.integers(1, 6, (40, 7)).astype(float)
     observations = Observations.from_matrix(X)
-    kind = ColumnKind("ordered", np.arange(1.0, 6.0))
-    coding = code_table(observations, [kind] * 7, {}, shared=True)
+    coding = code_ratings(observations)
     assert len(coding.scales) == 1
     assert coding.n_latent == 7
     entries, limits = encode(coding, observations.by_row(), None)

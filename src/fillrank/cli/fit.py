@@ -186,8 +186,16 @@ def _check_for_cluster(settings: Settings, origin: Source) -> None:
             "a cluster reads long tables as they are",
             advice="Leave out --dask, or --label, --ignore and --na.",
         )
-    if settings.method != "GASR":
-        raise InputError(f"--dask is an option of GASR; got it with --method {settings.method}.")
+    if settings.kinds or settings.bounds:
+        raise NotSupportedError(
+            "on a cluster all values are numbers of one unit, or with --likelihood ordered levels of "
+            "one scale",
+            advice="Leave out --dask, or --kind and --bounds.",
+        )
+    if settings.method not in models.SAMPLERS:
+        raise InputError(
+            f"--dask is an option of GASR and BPMF; got it with --method {settings.method}."
+        )
     if not origin.is_plain or origin.duplicates != "error":
         raise InputError(
             "--dask reads Parquet files as they are: without --format, --skip, --encoding and "

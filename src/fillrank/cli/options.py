@@ -277,9 +277,9 @@ Dask = Annotated[
     str | None,
     _fitting(
         metavar="ADDRESS",
-        help="Fit on a Dask cluster (GASR): the address of its scheduler, such as tcp://host:8786. "
-        "TABLE is then Parquet that all workers can read: a file, a folder, or a pattern in quotes "
-        'such as "ratings/*.parquet".',
+        help="Fit on a Dask cluster (GASR, BPMF): the address of its scheduler, such as "
+        "tcp://host:8786. TABLE is then Parquet that all workers can read: a file, a folder, or a "
+        'pattern in quotes such as "ratings/*.parquet".',
     ),
 ]
 

@@ -12,8 +12,8 @@ from fillrank.errors import NotSupportedError
 from fillrank.table.entries import compact_floats
 from fillrank.table.frames import as_frame, long_columns
 from fillrank.table.labels import factorize
+from fillrank.table.latent import MOST_LEVELS
 from fillrank.table.layout import LongFields
-from fillrank.table.levels import MOST_LEVELS
 from fillrank.table.triplets import Triplets, group_by_column
 from fillrank.table.units import Measure, Span, exact_sum
 
@@ -54,10 +54,11 @@ class EncodedTable(NamedTuple):
 
 
 class ValueSummary(NamedTuple):
-    """The span of the values of a partition, and their distinct levels, up to a maximum."""
+    """The span of the values of a partition; their levels, up to a maximum, and the counts of these."""
 
     span: Span | None
     levels: np.ndarray
+    counts: np.ndarray
 
 
 def encode_table(table: LongTable, monitor: Monitor) -> EncodedTable:
@@ -129,9 +130,11 @@ def summarize_values(partition: EncodedPartition) -> ValueSummary:
     """Summarize the values of a partition."""
     values = partition.triplets.values
     if values.size == 0:
-        return ValueSummary(None, np.empty(0))
+        return ValueSummary(None, np.empty(0), np.empty(0, dtype=np.int64))
     span = Span(float(values.min()), float(values.max()), values.size)
-    return ValueSummary(span, np.unique(values)[: MOST_LEVELS + 1].astype(np.float64))
+    levels, counts = np.unique(values, return_counts=True)
+    shown = slice(MOST_LEVELS + 1)  # one more, which says that there are too many
+    return ValueSummary(span, levels[shown].astype(np.float64), counts[shown])
 
 
 def sum_values(partition: EncodedPartition, measure: Measure) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fillrank.cluster.monitor import Monitor
 from fillrank.table.entries import Entries
+from fillrank.table.latent import Coding
 from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
@@ -25,10 +26,17 @@ def as_writable(array: np.ndarray) -> np.ndarray:
     return np.require(array, requirements=("C", "A", "W"))
 
 
+def worker_threads() -> int:
+    """The number of threads of the worker that runs this task."""
+    from distributed import get_worker
+
+    return get_worker().state.nthreads
+
+
 class Partition(NamedTuple):
     """Consecutive rows of a table (or of its transpose), as a worker has them.
 
-    The pointers start at 0, the values are in standard units.
+    The pointers start at 0. The values are in standard units, or have intervals.
     """
 
     first_row: int
@@ -59,7 +67,10 @@ class SidePartitions(NamedTuple):
 
 
 class PartitionedTable(NamedTuple):
-    """A table whose entries are on workers; ``observations`` may have only its labels."""
+    """A table whose entries are on workers; ``observations`` may have only its labels.
+
+    The values are numbers in standard units; or, with a ``coding``, levels of one scale.
+    """
 
     observations: Observations
     rows: SidePartitions
@@ -67,6 +78,7 @@ class PartitionedTable(NamedTuple):
     location: float
     scale: float
     value_range: tuple[float, float] | None
+    coding: Coding | None = None
 
 
 class Assignment:

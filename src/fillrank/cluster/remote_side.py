@@ -10,7 +10,8 @@ import numpy as np
 
 from fillrank.cluster.memory import MASK_COLUMNS
 from fillrank.cluster.monitor import REFIT, Monitor
-from fillrank.cluster.partitions import Partition, SidePartitions, as_writable
+from fillrank.cluster.partitions import Partition, SidePartitions, as_writable, worker_threads
+from fillrank.cluster.remote_levels import RemoteLikelihood
 from fillrank.draws.streams import Address
 from fillrank.errors import ClusterError
 from fillrank.kernels.gaussian_rows import NO_SHIFTS, Prior, RowNoise, RowSums
@@ -48,7 +49,7 @@ class RemoteSide(Remote):
         self._monitor = monitor
         self._client = monitor.client
         # Partitions without rows need no tasks.
-        self._partitions = [
+        self.partitions = [
             (slice(start, stop), partition)
             for (start, stop), partition in zip(
                 pairwise(side.bounds.tolist()), side.partitions, strict=True
@@ -85,13 +86,19 @@ class RemoteSide(Remote):
             np.concatenate(self._map(mask_product_of_partition, (), some), out=out[:, columns])
         return out
 
+    def level_likelihood(
+        self, factors: tuple[np.ndarray, np.ndarray], noise: RowNoise, n_intervals: int
+    ) -> RemoteLikelihood:
+        """The likelihood of the levels of entries, for the intervals before ``n_intervals``."""
+        return RemoteLikelihood(self, factors, noise, n_intervals)
+
     def residual_products(
         self, fitted: Fitted, block: np.ndarray, out: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `fillrank.kernels.products.residual_products`."""
         shared = ProductFactors(fitted.right, fitted.scales, block)
         bounds = share_bounds(self.pointers, block.shape[0])
-        back, results = self._run(
+        back, results = self.run(
             lambda future: self._submit_products(fitted.left, out, future, bounds), shared
         )
         np.concatenate([lines for lines, _ in results], out=out)
@@ -99,7 +106,7 @@ class RemoteSide(Remote):
 
     def digest(self) -> int:
         """A digest of the entries that does not depend on how they are partitioned."""
-        hashes = self._run(lambda: [self._submit(hash_partition, p) for _, p in self._partitions])
+        hashes = self.run(lambda: [self.submit(hash_partition, p) for _, p in self.partitions])
         return sum(hashes) % 2**64
 
     def _submit_products(
@@ -113,18 +120,18 @@ class RemoteSide(Remote):
         backs, shares, results = [], [], []
         for share, (start, stop) in enumerate(pairwise(bounds.tolist())):
             back = None
-            for rows, partition in self._partitions:
+            for rows, partition in self.partitions:
                 first, last = max(start, rows.start), min(stop, rows.stop)
                 if first >= last:
                     continue
                 piece = Piece(first - rows.start, left[first:last], out[first:last])
-                products = self._submit(products_of_piece, partition, piece, shared, back)
-                back = self._submit(get_back, products)
-                results.append(self._submit(get_rows, products))
+                products = self.submit(products_of_piece, partition, piece, shared, back)
+                back = self.submit(get_back, products)
+                results.append(self.submit(get_rows, products))
             if back is not None:
                 backs.append(back)
                 shares.append(share)
-        return self._submit(sum_shares, backs, shares, bounds.size - 1), results
+        return self.submit(sum_shares, backs, shares, bounds.size - 1), results
 
     def _map(
         self, task: Callable[..., _T], by_row: tuple[np.ndarray, ...], shared: Any
@@ -136,29 +143,36 @@ class RemoteSide(Remote):
 
         def submit(future: Future) -> list[Future]:
             return [
-                self._submit(task, partition, *(array[rows] for array in by_row), future)
-                for rows, partition in self._partitions
+                self.submit(task, partition, *(array[rows] for array in by_row), future)
+                for rows, partition in self.partitions
             ]
 
-        results: list[_T] = self._run(submit, shared)
+        results: list[_T] = self.run(submit, shared)
         return results
 
-    def _run(self, submit: Callable[..., Any], *shared: Any) -> Any:
+    def run(self, submit: Callable[..., Any], *shared: Any) -> Any:
         """Gather the results of the tasks that ``submit`` submits; again if a worker is lost meanwhile.
 
-        It is called with futures of the shared arguments, which workers copy from each other. These are
-        results of tasks, so Dask computes them again if they are lost with a worker. (With Dask's
-        scatter, the client can wait forever for a worker that dies meanwhile.)
+        It is called with futures of the shared arguments.
         """
 
         def work() -> Any:
             self._recover()
-            futures = [self._submit(identity, argument) for argument in shared]
+            futures = [self.share(argument) for argument in shared]
             return self._gather(submit(*futures))
 
         return self._monitor.retry(work)
 
-    def _submit(self, task: Callable[..., Any], *arguments: Any) -> Future:
+    def share(self, argument: Any) -> Future:
+        """A future of an argument of several tasks, which workers copy from each other.
+
+        It is the result of a task, so Dask computes it again if it is lost with a worker. (With Dask's
+        scatter, the client can wait forever for a worker that dies meanwhile.)
+        """
+        return self.submit(identity, argument)
+
+    def submit(self, task: Callable[..., Any], *arguments: Any) -> Future:
+        """Submit a task."""
         return self._client.submit(task, *arguments, pure=False)
 
     def _gather(self, futures: Any) -> Any:
@@ -166,7 +180,7 @@ class RemoteSide(Remote):
 
     def _recover(self) -> None:
         """Retry partitions that failed because workers died."""
-        for _, partition in self._partitions:
+        for _, partition in self.partitions:
             if partition.status == "cancelled":
                 raise ClusterError(
                     "the scheduler was lost, and with it the locations of the table's partitions",
@@ -243,7 +257,7 @@ def draw_partition(
     address = address._replace(first_row=partition.first_row)
     prior = prior._replace(shifts=as_writable(shifts))
     noise = noise._replace(variances=as_writable(variances))
-    with Workers(_n_threads()) as workers:
+    with Workers(worker_threads()) as workers:
         sums = draw_one_by_one(entries, own, other, prior, noise, address, workers)
     return own, sums
 
@@ -252,14 +266,14 @@ def effect_sums_of_partition(
     partition: Partition, own: np.ndarray, other: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """`effect_sums` for the rows of a partition."""
-    with Workers(_n_threads()) as workers:
+    with Workers(worker_threads()) as workers:
         return effect_sums(partition.as_writable().entries, own, other, workers)
 
 
 def mask_product_of_partition(partition: Partition, block: np.ndarray) -> np.ndarray:
     """`mask_product` for the rows of a partition."""
     entries = partition.as_writable().entries
-    with Workers(_n_threads()) as workers:
+    with Workers(worker_threads()) as workers:
         return mask_product(entries.pointers, entries.indices, as_writable(block), workers)
 
 
@@ -305,7 +319,8 @@ def hash_partition(partition: Partition) -> int:
     The sum over all partitions does not depend on how a table is partitioned.
     """
     total = 0
-    pointers, indices, values, *_ = partition.entries
+    pointers, indices, values, _, cells = partition.entries
+    values = cells if cells.size else values  # the levels, whatever chains start at
     for rows in iter_blocks(pointers.size - 1, size=_BLOCK_ROWS):
         block = slice(*pointers[[rows.start, rows.stop]])
         row = np.arange(rows.start, rows.stop, dtype=np.uint64) + np.uint64(partition.first_row)
@@ -321,10 +336,3 @@ def _mix(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * _MULTIPLIERS[0]
     x = (x ^ (x >> np.uint64(27))) * _MULTIPLIERS[1]
     return x ^ (x >> np.uint64(31))
-
-
-def _n_threads() -> int:
-    """The number of threads of the worker."""
-    from distributed import get_worker
-
-    return get_worker().state.nthreads

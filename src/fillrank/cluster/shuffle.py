@@ -24,10 +24,12 @@ from fillrank.cluster.labels import (
 from fillrank.cluster.long_tables import LongTable, import_dask_dataframe, open_long_table
 from fillrank.cluster.monitor import Monitor
 from fillrank.cluster.partitions import Assignment, Partition, PartitionedTable, SidePartitions
+from fillrank.cluster.value_codes import DataFormat, LevelCodes, StandardUnits, ValueCode
 from fillrank.errors import InputError
 from fillrank.table.entries import group_by_row, transpose
 from fillrank.table.frames import Origin
 from fillrank.table.labels import SHOWN, format_label
+from fillrank.table.latent import code_levels
 from fillrank.table.levels import ENTRIES_PER_LEVEL, rating_scale
 from fillrank.table.observations import Observations
 from fillrank.table.units import Measure, Span, compute_units
@@ -38,42 +40,32 @@ if TYPE_CHECKING:
 Cells = list[tuple[int, int]]
 
 
-class StandardUnits(NamedTuple):
-    """Values in standard units are (value - location) / scale, in this precision."""
-
-    location: float
-    scale: float
-    dtype: np.dtype
-
-
 class _Side(NamedTuple):
-    """The side that entries are grouped by, the other side, and the size of the other."""
+    """The side that entries are grouped by, the other side, its size, and the code of the values."""
 
     own: str
     other: str
     n_others: int
+    code: ValueCode
 
 
 def shuffle_table(
     source: Any,
     client: Client,
-    centre: bool,
-    dtype: np.dtype,
+    data_format: DataFormat,
     check_memory: Callable[[int, tuple[int, int]], None],
 ) -> PartitionedTable:
-    """Shuffle a long table into partitions on the workers of a client, in standard units.
+    """Shuffle a long table into partitions on the workers of a client, in standard units or as levels.
 
-    The bits are those of `Observations.from_table` and `standardise` for the same lines.
+    The bits are those of `Observations.from_table` and `standardise` or `latent_data` for the same
+    lines.
 
     Parameters
     ----------
     source : Dask data frame, path or LongTable
         As for `open_long_table`.
     client : distributed.Client
-    centre : bool
-        Whether the mean is subtracted.
-    dtype : dtype
-        Of the values in standard units.
+    data_format : DataFormat
     check_memory : callable
         Called with the number of entries and the shape as soon as they are known, before the shuffle.
     """
@@ -88,8 +80,15 @@ def shuffle_table(
     def total(measure: Measure) -> int:
         return sum(monitor.gather(client.map(sum_values, table.partitions, measure=measure)))
 
-    location, scale = compute_units(span, total, centre)
-    rows, columns = _shuffle(monitor, table, StandardUnits(location, scale, np.dtype(dtype)))
+    code: ValueCode
+    location, scale, coding = 0.0, 1.0, None
+    if data_format.ordered:
+        coding = code_levels(*_merge_levels(summaries), column_labels)
+        code = LevelCodes.of(coding, data_format.dtype)
+    else:
+        location, scale = compute_units(span, total, data_format.centre)
+        code = StandardUnits(location, scale, data_format.dtype)
+    rows, columns = _shuffle(monitor, table, code)
     _check_duplicates(monitor, table, rows.partitions)
     without_entries = Observations(
         np.zeros(len(row_labels) + 1, dtype=np.int64),
@@ -100,7 +99,7 @@ def shuffle_table(
         Origin("long", nw.Implementation.PANDAS, *long.fields),
     )
     value_range = _value_range(summaries, span.n_values)
-    return PartitionedTable(without_entries, rows, columns, location, scale, value_range)
+    return PartitionedTable(without_entries, rows, columns, location, scale, value_range, coding)
 
 
 def _merge_spans(summaries: Sequence[ValueSummary]) -> Span:
@@ -111,27 +110,41 @@ def _merge_spans(summaries: Sequence[ValueSummary]) -> Span:
     return Span(min(lows), max(highs), sum(counts))
 
 
+def _merge_levels(summaries: Sequence[ValueSummary]) -> tuple[np.ndarray, np.ndarray]:
+    """The levels of all partitions, ascending, and how often each occurs."""
+    _, levels, counts = zip(*summaries, strict=True)
+    merged, places = np.unique(np.concatenate(levels), return_inverse=True)
+    totals = np.zeros(merged.size, dtype=np.int64)
+    np.add.at(totals, places, np.concatenate(counts))
+    return merged, totals
+
+
 def _value_range(summaries: Sequence[ValueSummary], n_values: int) -> tuple[float, float] | None:
-    levels = np.unique(np.concatenate([summary.levels for summary in summaries]))
+    levels, _ = _merge_levels(summaries)
     # The scale depends only on the levels and on whether there are enough values for them.
     return rating_scale(np.resize(levels, min(n_values, ENTRIES_PER_LEVEL * levels.size)))
 
 
 def _shuffle(
-    monitor: Monitor, table: EncodedTable, units: StandardUnits
+    monitor: Monitor, table: EncodedTable, code: ValueCode
 ) -> tuple[SidePartitions, SidePartitions]:
     """Send every entry to the worker that has its row, and to the one that has its column."""
     client = monitor.client
     frames = client.map(
-        _standardise, table.partitions, table.row_positions, table.column_positions, units=units
+        _encode_values, table.partitions, table.row_positions, table.column_positions, code=code
     )
     no_index = np.empty(0, dtype=np.int32)
-    meta = _make_frame(no_index, no_index, np.empty(0, dtype=units.dtype))
+    meta = _make_frame(no_index, no_index, code.encode(np.empty(0)))
     entries = import_dask_dataframe().from_delayed(frames, meta=meta, verify_meta=False)
     rows, columns = (_pad_to_two(side.counts) for side in (table.rows, table.columns))
     assignment = Assignment(monitor)
-    by_row = _shuffle_by(_Side("row", "column", columns.size), entries, rows, assignment, client)
-    by_column = _shuffle_by(_Side("column", "row", rows.size), entries, columns, assignment, client)
+    by_row, by_column = (
+        _shuffle_by(side, entries, counts, assignment, client)
+        for side, counts in (
+            (_Side("row", "column", columns.size, code), rows),
+            (_Side("column", "row", rows.size, code), columns),
+        )
+    )
     assignment.wait([*by_row.partitions, *by_column.partitions])
     return by_row, by_column
 
@@ -147,13 +160,12 @@ def _make_frame(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> An
     return pandas.DataFrame({"row": rows, "column": columns, "value": values})
 
 
-def _standardise(
-    partition: EncodedPartition, rows: np.ndarray, columns: np.ndarray, units: StandardUnits
+def _encode_values(
+    partition: EncodedPartition, rows: np.ndarray, columns: np.ndarray, code: ValueCode
 ) -> Any:
-    """The entries of a partition, by positions in the table and in standard units."""
+    """The entries of a partition, by positions in the table and with codes for their values."""
     i, j, values, *_ = partition.triplets
-    standard = (values.astype(np.float64) - units.location) / units.scale
-    return _make_frame(rows[i], columns[j], standard.astype(units.dtype))
+    return _make_frame(rows[i], columns[j], code.encode(values))
 
 
 def _shuffle_by(
@@ -184,7 +196,7 @@ def make_partition(entries: Any, side: _Side, start: int, stop: int) -> Partitio
     """A partition with the rows from ``start`` to ``stop``, sorted by row and column."""
     own, other = entries[side.own].to_numpy() - start, entries[side.other].to_numpy()
     by_other = group_by_row(other, own, entries["value"].to_numpy(), (side.n_others, stop - start))
-    return Partition(start, transpose(by_other, stop - start))
+    return Partition(start, side.code.decode(transpose(by_other, stop - start)))
 
 
 # Duplicates.

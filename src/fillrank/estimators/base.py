@@ -77,7 +77,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         y : None
             Not used; present for scikit-learn.
         client : dask.distributed.Client, optional
-            Not allowed: of all methods only `GASR` can use a cluster.
+            Not allowed: only `GASR` and `BPMF` can use a cluster.
         """
         if client is None:
             self._fit(self._observations(X, reset=True))
@@ -101,7 +101,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _fit_on_cluster(self, X: Any, client: Any) -> None:
         raise NotSupportedError(
             f"{type(self).__name__} runs on one machine only; on a cluster use "
-            "fr.GASR().fit(data, client=client)."
+            "fr.GASR().fit(data, client=client), or fr.BPMF()."
         )
 
     def _store(self, observations: Observations, posterior: Posterior, record: Record) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fillrank.draws.streams import chain_key
-from fillrank.errors import InputError
+from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.checks import FEWEST_ENTRIES
 from fillrank.estimators.sampled import SamplerEstimator
 from fillrank.estimators.table_model import Choices, TableModel
@@ -230,6 +230,14 @@ class BPMF(SamplerEstimator):
         if self.robust and self.row_draws == "joint":
             raise InputError("robust noise needs row_draws='entries'; got 'joint'.")
 
+    def _check_for_cluster(self) -> None:
+        super()._check_for_cluster()
+        if self.row_draws != "entries" or self.units == "columns":
+            raise NotSupportedError(
+                "on a cluster rows are drawn with row_draws='entries', with one unit for all columns; "
+                f"got row_draws={self.row_draws!r}, units={self.units!r}."
+            )
+
     @property
     def _judged(self) -> bool:
         return self.burn_in != 0  # no warnings for runs that are averaged from the first sweep on
@@ -273,7 +281,7 @@ class BPMF(SamplerEstimator):
             model.noise,
             is_sampled,
             model.features,
-            model.intervals.ordered(data.columns),
+            model.intervals,
         )
         return Chain(state, context)
 

@@ -270,6 +270,7 @@ class GASR(SamplerEstimator):
             refuse_weights(observations, "the published sampler")
 
     def _check_for_cluster(self) -> None:
+        super()._check_for_cluster()
         if self._is_published or self.start not in _STARTS_ON_CLUSTER or self.units == "columns":
             raise NotSupportedError(
                 "on a cluster there is the mixture sampler, with one unit for all columns, from one of "
@@ -341,7 +342,7 @@ class GASR(SamplerEstimator):
             _NOISE_FROM,
             rates_from=0,
             features=model.features,
-            intervals=model.intervals.ordered(data.columns),
+            intervals=model.intervals,
         )
         return Chain(self._first_state(data, model, context, rng), context)
 

@@ -26,6 +26,8 @@ from fillrank.estimators.table_model import (
     UNITS,
     Choices,
     TableModel,
+    is_plain,
+    ratings_model,
     remote_table_model,
     table_model,
 )
@@ -140,9 +142,10 @@ class SamplerEstimator(Estimator):
             position. Numbers are standardised, categories are coded, and values may be missing. Also
             with a client they are in the memory of this machine.
         client : dask.distributed.Client, optional
-            A cluster whose workers hold the entries and draw the factors, with `GASR`. The same seed
-            gives the same numbers as on one machine, except for a complete table, which one machine
-            handles differently. If workers have read the table, the model has its labels only.
+            A cluster whose workers hold the entries and draw the factors. The values are numbers of one
+            unit, or with ``likelihood="ordered"`` levels of one scale. The same seed gives the same
+            numbers as on one machine, except for a complete table of numbers, which one machine handles
+            differently. If workers have read the table, the model has its labels only.
         """
         if client is None:
             observations = self._observations(X, reset=True, weights=weights)
@@ -210,8 +213,19 @@ class SamplerEstimator(Estimator):
         raise NotImplementedError
 
     def _check_for_cluster(self) -> None:
-        """Reject a method, or settings, that work on one machine only."""
-        super()._fit_on_cluster(None, None)
+        """Reject settings that work on one machine only; subclasses reject their own."""
+        if self.thresholds == "rows":
+            raise NotSupportedError(
+                "on a cluster all rows have the same thresholds between levels",
+                advice=("Leave out ", Setting("thresholds"), "."),
+            )
+        has_kinds = not isinstance(self.kinds, str)
+        if has_kinds or (self.bounds and self.likelihood != "ordered"):
+            raise NotSupportedError(
+                "on a cluster all values are numbers of one unit, or levels of one scale; kinds and "
+                "bounds of single columns are for one machine",
+                advice=("Leave out ", Setting("kinds") if has_kinds else Setting("bounds"), "."),
+            )
 
     @property
     def _centred(self) -> bool:
@@ -351,9 +365,13 @@ class SamplerEstimator(Estimator):
 
     def _complete_on_cluster(self, table: RemoteTable, given: GivenFeatures) -> None:
         observations, data = table.observations, table.data
-        value_range = self._range_of(table)
-        units = Units.equal(table.location, table.scale, observations.shape[1], value_range)
-        model = remote_table_model(units, self._choices(value_range))
+        choices = self._choices(self._range_of(table))._replace(thresholds="table")
+        if table.coding is not None:
+            model = ratings_model(table.coding, choices)
+        else:
+            n_columns, value_range = observations.shape[1], choices.value_range
+            units = Units.equal(table.location, table.scale, n_columns, value_range)
+            model = remote_table_model(units, choices)
         # If the entries are also here, the same checkpoint can be used on one machine and on a cluster.
         known_by = partial(fingerprint, observations) if len(observations) else table.fingerprint
         with (
@@ -370,16 +388,28 @@ class SamplerEstimator(Estimator):
             self._continue(state, data, observations, setup.checkpoint)
 
     def _distribute(self, X: Any, client: Any) -> RemoteTable:
-        from fillrank.cluster.distribute import DataFormat, distribute_table
+        from fillrank.cluster.distribute import distribute_table
         from fillrank.cluster.long_tables import is_partitioned
+        from fillrank.cluster.value_codes import DataFormat
 
         rank = _EXPECTED_RANK if self.max_rank == "auto" else self.max_rank
-        data_format = DataFormat(self._centred, np.dtype(self.dtype), rank + 2)
+        data_format = DataFormat(
+            self._centred,
+            np.dtype(self.dtype),
+            rank + 2,
+            ordered=self.likelihood == "ordered",
+            n_chains=self.n_chains,
+        )
         if is_partitioned(X):
             return distribute_table(X, client, data_format)
         observations = self._observations(X, reset=True)
         if observations.weights is not None:
             raise _no_weights_on_cluster()
+        if not is_plain(observations):
+            raise NotSupportedError(
+                "a cluster takes numbers; this table has categories, yes/no values or limits",
+                advice="Fit it on one machine, without a client.",
+            )
         return distribute_table(observations, client, data_format)
 
     def _range_of(self, table: RemoteTable) -> tuple[float, float] | None:
@@ -482,6 +512,7 @@ class SamplerEstimator(Estimator):
         check_choice("thresholds", self.thresholds, THRESHOLDS)
         check_choice("round", self.round, (True, False))
         _check_kinds(self.kinds, self.likelihood)
+        _check_thresholds(self.thresholds, self.likelihood)
         check_integer("n_chains", self.n_chains, 1)
         if self.max_rank != "auto":
             check_integer("max_rank", self.max_rank, 1)
@@ -580,6 +611,17 @@ class SamplerEstimator(Estimator):
         check_is_fitted(self)
         shape = self._run_state.model.latent_shape(self.observations_.shape)
         return within_table(self._run_state.run.recorder.draws, shape)
+
+
+def _check_thresholds(thresholds: str, likelihood: str) -> None:
+    """Reject thresholds by row for values that are not levels of one scale."""
+    if thresholds == "rows" and likelihood != "ordered":
+        raise InputError(
+            "thresholds by row are for ratings, whose values are levels of one scale",
+            place=Setting("thresholds"),
+            value=thresholds,
+            advice=("Use ", Setting("likelihood", "ordered"), "."),
+        )
 
 
 def _check_kinds(kinds: Any, likelihood: str) -> None:

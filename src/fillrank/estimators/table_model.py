@@ -14,7 +14,7 @@ from fillrank.samplers.noise_steps import NoiseModel
 from fillrank.samplers.threshold_steps import NO_INTERVALS, Intervals
 from fillrank.table.column_types import coded_columns
 from fillrank.table.kinds import LEVEL_KINDS, ColumnKind, choose_kinds
-from fillrank.table.latent import Coding, checked_bounds, code_table
+from fillrank.table.latent import Coding, checked_bounds, code_ratings, code_table
 from fillrank.table.observations import Observations
 from fillrank.table.units import Units, choose_units, column_units, shared_units
 
@@ -24,8 +24,6 @@ LIKELIHOODS = ("auto", "gaussian", "ordered")
 THRESHOLDS = ("auto", "table", "rows")
 # The smallest noise that is distinguished if columns have their own units, in standard deviations.
 _RESOLUTION = 0.03
-# The largest number of levels of ratings.
-MOST_LEVELS = 50
 # Numbers of entries for which a trial decides on row noise (`noise_trial`), if it is not clear. Fewer
 # cannot show a gain; in larger tables row noise is taken without a trial.
 _ENTRIES_TO_TRY = (20, 200_000)
@@ -99,52 +97,68 @@ class Choices(NamedTuple):
 
 def table_model(observations: Observations, choices: Choices) -> TableModel:
     """Decide on kinds of values, units and noise by the table alone."""
+    if choices.likelihood == "ordered":
+        return ratings_model(code_ratings(observations), choices)
     kinds = _kinds(observations, choices)
     bounds = checked_bounds(observations, choices.bounds)
-    if _are_numbers(kinds, observations) and not bounds and choices.thresholds != "rows":
+    if _are_numbers(kinds, observations) and not bounds:
         return _model_of_numbers(observations, choices)
+    _check_robust(choices)
+    _check_bounds(kinds, bounds, observations)
+    if choices.value_range is not None:
+        numbers = (j for j, each in enumerate(kinds) if each.kind not in LEVEL_KINDS)
+        bounds = dict.fromkeys(numbers, choices.value_range) | bounds
+    coding = code_table(observations, kinds, bounds)
+    noise = _noise_of_kinds(coding, "columns" if choices.noise == "auto" else choices.noise)
+    noise = noise._replace(resolution=_RESOLUTION)
+    units = Units.equal(0.0, 1.0, coding.n_latent, None)
+    if choices.keep_empty:
+        coding = coding.with_empty_at_zero()
+    notes = (*_kind_notes(observations, kinds), *_empty_notes(observations, coding))
+    return TableModel(units, True, noise, notes=notes, coding=coding)
+
+
+def ratings_model(coding: Coding, choices: Choices) -> TableModel:
+    """The model of a table whose values are levels of one scale."""
+    _check_robust(choices)
+    if choices.bounds:
+        raise InputError(
+            "bounds are for numbers; the values of this table are levels", place=Setting("bounds")
+        )
+    by_row = _has_row_thresholds(coding, choices)
+    name = choices.noise
+    if name == "auto":
+        # Thresholds of rows say how consistently people rate; row noise in addition predicts worse.
+        name = "columns" if by_row else "both"
+    units, noise = Units.equal(0.0, 1.0, coding.n_latent, None), _noise_of_kinds(coding, name)
+    return TableModel(units, False, noise, coding=coding, has_row_thresholds=by_row)
+
+
+def _noise_of_kinds(coding: Coding, name: str) -> NoiseModel:
+    """The noise of latent numbers, for a setting of ``noise`` other than "auto"."""
+    fixed = coding.fixed_columns()
+    return NoiseModel(
+        rows=name in ("rows", "both"),
+        columns=name in ("columns", "both") or fixed.size > 0,
+        fixed=fixed,
+    )
+
+
+def _check_robust(choices: Choices) -> None:
     if choices.robust:
         raise InputError(
             "robust noise is for tables of numbers; this one has other kinds of values",
             advice=("Leave out ", Setting("robust"), "."),
         )
-    shared = choices.likelihood == "ordered"
-    _check_bounds(kinds, bounds, observations)
-    if choices.value_range is not None:
-        numbers = (j for j, each in enumerate(kinds) if each.kind not in LEVEL_KINDS)
-        bounds = dict.fromkeys(numbers, choices.value_range) | bounds
-    coding = code_table(observations, kinds, bounds, shared)
-    is_auto = choices.noise == "auto"
-    name = choices.noise
-    by_row = _has_row_thresholds(coding, choices)
-    if is_auto:
-        # Thresholds of rows say how consistently people rate; row noise in addition predicts worse.
-        name = "both" if shared and not by_row else "columns"
-    noise = NoiseModel(
-        rows=name in ("rows", "both"),
-        columns=name in ("columns", "both") or coding.fixed_columns().size > 0,
-        resolution=0.0 if shared else _RESOLUTION,
-        fixed=coding.fixed_columns(),
-    )
-    units = Units.equal(0.0, 1.0, coding.n_latent, None)
-    if choices.keep_empty:
-        coding = coding.with_empty_at_zero()
-    notes = (
-        () if shared else (*_kind_notes(observations, kinds), *_empty_notes(observations, coding))
-    )
-    return TableModel(
-        units, not shared, noise, notes=notes, coding=coding, has_row_thresholds=by_row
-    )
 
 
 def _has_row_thresholds(coding: Coding, choices: Choices) -> bool:
     """Whether thresholds differ by row: those of one scale of at least three levels do by default."""
-    is_possible = choices.likelihood == "ordered" and coding.scales[0].levels.size > 2
+    is_possible = coding.scales[0].levels.size > 2
     if choices.thresholds == "rows" and not is_possible:
         raise InputError(
-            "thresholds by row are for tables of ratings on one scale of at least three levels",
+            "thresholds by row are for ratings of at least three levels; this table has two",
             place=Setting("thresholds"),
-            advice=("Use ", Setting("likelihood", "ordered"), "."),
         )
     return is_possible and choices.thresholds != "table"
 
@@ -178,28 +192,14 @@ def _kinds(observations: Observations, choices: Choices) -> list[ColumnKind]:
         if observations.column_types is None:
             return [ColumnKind("number")] * n
         return choose_kinds(observations, dict.fromkeys(observations.column_labels, "number"))
-    if choices.likelihood == "ordered":
-        return [ColumnKind("ordered", _shared_levels(observations))] * n
-    if choices.units == "table" and isinstance(choices.kinds, str) and _is_plain(observations):
+    if choices.units == "table" and isinstance(choices.kinds, str) and is_plain(observations):
         return [ColumnKind("number")] * n
     return choose_kinds(observations, choices.kinds)
 
 
-def _is_plain(observations: Observations) -> bool:
+def is_plain(observations: Observations) -> bool:
     """Whether all values are exact numbers."""
     return observations.cells is None and coded_columns(observations.column_types) is None
-
-
-def _shared_levels(observations: Observations) -> np.ndarray:
-    """The levels of a table of one scale."""
-    levels = np.unique(observations.values).astype(np.float64)
-    if not _is_plain(observations) or not 2 <= levels.size <= MOST_LEVELS:
-        raise InputError(
-            f"ratings have 2 to {MOST_LEVELS} levels; got {levels.size} different values",
-            place=Setting("likelihood", "ordered"),
-            advice=("Use ", Setting("likelihood", "auto"), " for other values."),
-        )
-    return levels
 
 
 def _are_numbers(kinds: list[ColumnKind], observations: Observations) -> bool:
@@ -257,7 +257,7 @@ def _model_of_numbers(observations: Observations, choices: Choices) -> TableMode
 
 
 def remote_table_model(units: Units, choices: Choices) -> TableModel:
-    """The same for a table on a cluster, whose columns share one unit."""
+    """The same for a table of numbers on a cluster, whose columns share one unit."""
     name = "both" if choices.noise == "auto" else choices.noise
     noise = NoiseModel(name in ("rows", "both"), name in ("columns", "both"), choices.robust)
     return TableModel(units, False, noise)

@@ -60,12 +60,53 @@ def draw_values(entries, own, other, noise, address, out, start, stop):
 
 
 @njit(nogil=True, cache=True)
-def entry_signals(entries, own, other, noise, signals, precisions, start, stop):
-    """The signal of every entry of the rows start to stop, and the inverse of its noise's sd."""
+def sort_by_interval(entries, n_intervals, size):
+    """The order of the entries in the first intervals by interval and row, and blocks of them.
+
+    A block has at most ``size`` entries, of one interval and one row. So blocks do not depend on which
+    other rows there are.
+
+    Returns
+    -------
+    places : ndarray (n_entries,)
+        The place of each entry in the sorted order; -1 for entries that are in none of these intervals.
+    starts : ndarray (n_intervals + 1,)
+        The first place of each interval, and the number of places.
+    is_first : ndarray (n_places,)
+        Whether a block starts at each place.
+    """
+    starts = np.zeros(n_intervals + 1, dtype=np.int64)
+    for cell in entries.cells:
+        if 0 <= cell < n_intervals:
+            starts[cell + 1] += 1
+    starts = np.cumsum(starts)
+    places = np.full(entries.cells.size, -1, dtype=np.int64)
+    is_first = np.zeros(starts[-1], dtype=np.bool_)
+    place, first_of_row = starts[:-1].copy(), starts[:-1].copy()
+    row_of = np.full(n_intervals, -1, dtype=np.int64)
+    for i in range(entries.pointers.size - 1):
+        for t in range(entries.pointers[i], entries.pointers[i + 1]):
+            cell = entries.cells[t]
+            if 0 <= cell < n_intervals:
+                if row_of[cell] != i:
+                    row_of[cell], first_of_row[cell] = i, place[cell]
+                places[t] = place[cell]
+                is_first[place[cell]] = (place[cell] - first_of_row[cell]) % size == 0
+                place[cell] += 1
+    return places, starts, is_first
+
+
+@njit(nogil=True, cache=True)
+def entry_signals(entries, own, other, noise, places, signals, precisions, start, stop):
+    """The signals of the entries of the rows start to stop, and the inverses of their noise's sd.
+
+    Those of an entry are stored at its place; entries without one are left out.
+    """
     for i in range(start, stop):
         for t in range(entries.pointers[i], entries.pointers[i + 1]):
-            signals[t] = signal_of(own, other, i, entries.indices[t])
-            precisions[t] = precision_of(entries, noise, i, t)
+            if places[t] >= 0:
+                signals[places[t]] = signal_of(own, other, i, entries.indices[t])
+                precisions[places[t]] = precision_of(entries, noise, i, t)
 
 
 @njit
@@ -87,11 +128,15 @@ def log_probability(low, high):
 
 
 @njit(nogil=True, cache=True)
-def log_likelihood(signals, precisions, ends, first, last):
-    """Sum of log P(low < y <= high) over the entries first to last, for y ~ N(signal, 1/precision^2)."""
-    total = 0.0
+def log_likelihoods(signals, precisions, ends, edges, out, start, stop):
+    """Sums of log P(low < y <= high) over each of the blocks start to stop, for y ~ N(z, 1/p^2).
+
+    Block b has the signals z and precisions p from ``edges[b]`` to ``edges[b + 1]``.
+    """
     low, high = ends
-    for t in range(first, last):
-        z, p = signals[t], precisions[t]
-        total += log_probability(p * (low - z), p * (high - z))
-    return total
+    for b in range(start, stop):
+        total = 0.0
+        for t in range(edges[b], edges[b + 1]):
+            z, p = signals[t], precisions[t]
+            total += log_probability(p * (low - z), p * (high - z))
+        out[b] = total

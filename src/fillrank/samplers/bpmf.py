@@ -62,6 +62,8 @@ from fillrank.samplers.model import (
     CompleteData,
     Data,
     Draw,
+    Remote,
+    RemoteData,
     Start,
     draw_rows,
     largest_entries,
@@ -242,7 +244,7 @@ def draw_factor_prior(
 class Half(NamedTuple):
     """One side of the table in a half-sweep."""
 
-    values: Entries | Dense
+    values: Entries | Dense | Remote
     own: np.ndarray
     other: np.ndarray
     prior: FactorPrior
@@ -294,7 +296,7 @@ class Side(NamedTuple):
 def _half_sweep(
     side: Side,
     other: np.ndarray,
-    values: tuple[Entries | Dense, np.ndarray, RowNoise],
+    values: tuple[Entries | Dense | Remote, np.ndarray, RowNoise],
     t: int,
     context: Context,
 ) -> tuple[np.ndarray, FactorPrior, Weights, RowSums]:
@@ -320,7 +322,9 @@ def _half_sweep(
     return own, prior, weights, sums
 
 
-def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[State, Info]:
+def sweep(
+    state: State, data: Data | CompleteData | RemoteData, context: Context
+) -> tuple[State, Info]:
     """One sweep: the rows with their prior and weights, the columns likewise, the noise."""
     model, samples_noise, workers = context.noise, context.samples_noise, context.workers
     t, noise = state.sweep, state.noise
@@ -368,10 +372,10 @@ def sweep(state: State, data: Data | CompleteData, context: Context) -> tuple[St
             where,
             workers,
         )
-    elif context.intervals.scales.size and isinstance(data, Data):
+    elif context.intervals.scales.size:
         of_columns = column_noise(noise.cells, model, limits)
         limits = draw_thresholds(
-            limits, context.intervals, data.columns, (right, left), of_columns, where, workers
+            limits, context.intervals, data, (right, left), of_columns, where, workers
         )
     state = State(
         left,

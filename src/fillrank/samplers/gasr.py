@@ -639,12 +639,12 @@ def sweep(
             context.workers,
         )
         state = state._replace(limits=limits, row_thresholds=row_thresholds)
-    elif context.intervals.scales.size and isinstance(data, Data):
+    elif context.intervals.scales.size:
         of_columns = column_noise(state.noise.cells, options.noise, state.limits)
         limits = draw_thresholds(
             state.limits,
             context.intervals,
-            data.columns,
+            data,
             (state.right, signal_factors(state)[0]),
             of_columns,
             where,

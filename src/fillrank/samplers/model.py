@@ -25,6 +25,7 @@ from fillrank.kernels.interval_values import draw_values
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
 from fillrank.kernels.products import Fitted
 from fillrank.runtime.threads import Workers
+from fillrank.samplers.level_likelihood import EntryLikelihood, LevelLikelihood, level_entries
 from fillrank.table.entries import Entries
 
 # The smallest noise variance, in units of the data's: single precision resolves nothing below it.
@@ -77,6 +78,12 @@ class Remote(ABC):
     def mask_product(self, block: np.ndarray) -> np.ndarray:
         """As `fillrank.kernels.mask.mask_product`."""
 
+    @abstractmethod
+    def level_likelihood(
+        self, factors: tuple[np.ndarray, np.ndarray], noise: RowNoise, n_intervals: int
+    ) -> LevelLikelihood:
+        """The likelihood of the levels of entries, as in `Data`."""
+
 
 class Data(NamedTuple):
     """The observed entries from both sides, standardised."""
@@ -109,6 +116,20 @@ class Data(NamedTuple):
         """Numbers of entries in each row, and in each column."""
         return np.diff(self.rows.pointers), np.diff(self.columns.pointers)
 
+    def level_likelihood(
+        self,
+        factors: tuple[np.ndarray, np.ndarray],
+        noise: RowNoise,
+        n_intervals: int,
+        workers: Workers,
+    ) -> LevelLikelihood:
+        """The likelihood of the levels of entries, for the intervals before ``n_intervals``.
+
+        ``factors`` (own, other) and ``noise`` are as in a half-sweep of the columns.
+        """
+        entries = level_entries(self.columns, factors, noise, n_intervals, workers)
+        return EntryLikelihood(entries, workers)
+
 
 class RemoteData(NamedTuple):
     """The same for a table whose entries are on the workers of a cluster."""
@@ -140,6 +161,16 @@ class RemoteData(NamedTuple):
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of entries in each row, and in each column."""
         return np.diff(self.rows.pointers), np.diff(self.columns.pointers)
+
+    def level_likelihood(
+        self,
+        factors: tuple[np.ndarray, np.ndarray],
+        noise: RowNoise,
+        n_intervals: int,
+        workers: Workers,
+    ) -> LevelLikelihood:
+        """As in `Data`."""
+        return self.columns.level_likelihood(factors, noise, n_intervals)
 
 
 class CompleteData(NamedTuple):
@@ -188,6 +219,16 @@ class CompleteData(NamedTuple):
         """Numbers of entries in each row, and in each column."""
         m, n = self.shape
         return np.full(m, n), np.full(n, m)
+
+    def level_likelihood(
+        self,
+        factors: tuple[np.ndarray, np.ndarray],
+        noise: RowNoise,
+        n_intervals: int,
+        workers: Workers,
+    ) -> LevelLikelihood:
+        """As in `Data`; but the values of such a table are exact numbers."""
+        raise NotImplementedError
 
 
 def detect_complete(data: Data) -> Data | CompleteData:
@@ -354,7 +395,7 @@ def draw_rows(
             dense_rows(side, own, other, _row_prior(prior), noise, address, workers)
         )
     if isinstance(side, Remote):
-        assert isinstance(prior, Prior)  # only GASR runs on other machines
+        assert isinstance(prior, Prior)  # other machines do not draw jointly
         return side.draw_rows(own, other, prior, noise, address)
     if isinstance(prior, JointPrior):
         return _without_weights(_draw_jointly(side, own, other, prior, noise, address, workers))

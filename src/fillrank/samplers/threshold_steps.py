@@ -37,40 +37,32 @@ from fillrank.draws.slice import slice_step
 from fillrank.draws.streams import Address, seek, start_stream
 from fillrank.draws.truncated_normal import truncated_normal
 from fillrank.kernels.gaussian_rows import NO_LIMITS, NO_THRESHOLDS, RowNoise
-from fillrank.kernels.interval_values import entry_signals, log_likelihood
 from fillrank.kernels.row_thresholds import ThresholdPrior, draw_thresholds_of_rows
 from fillrank.noise.precisions import draw_variance
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
-from fillrank.samplers.model import LARGEST_ENTRY
+from fillrank.samplers.level_likelihood import LevelLikelihood
+from fillrank.samplers.model import LARGEST_ENTRY, CompleteData, Data, RemoteData
 from fillrank.table.entries import Entries
 
 # Thresholds are drawn in one sweep of so many.
 EVERY = 10
 # The variance of the thresholds of rows at the start of a chain, and their cost, in entries.
 _FIRST_VARIANCE, _ROW_COST = 0.1, 10
-# Entries whose likelihoods are summed together; sums over such blocks do not depend on the threads.
-_BLOCK = 2**13
-# The cost of a likelihood, in entries of a half-sweep, and the first width of a slice, in standard
-# deviations of one entry.
-_COST, _WIDTH = 4, 3.0
-_NO_ORDER = np.zeros(0, dtype=np.int64)
+# The first width of a slice, in standard deviations of one entry.
+_WIDTH = 3.0
 
 
 class Intervals(NamedTuple):
     """The intervals in which values are known to be, in standard units, and which of them are drawn.
 
     ``limits`` (2, k) are their ends at the start of a chain. ``scales`` (g, 2) has the first interval
-    and the number of levels of every scale of ordered levels that has thresholds to draw. ``order`` are
-    the positions of the entries by column, sorted by interval; those of interval c are from
-    ``starts[c]`` to ``starts[c + 1]``. With ``by_row`` all intervals are those of one scale, whose
-    thresholds differ by row.
+    and the number of levels of every scale of ordered levels that has thresholds to draw. With
+    ``by_row`` all intervals are those of one scale, whose thresholds differ by row.
     """
 
     limits: np.ndarray = NO_LIMITS
     scales: np.ndarray = np.zeros((0, 2), dtype=np.int64)
-    order: np.ndarray = _NO_ORDER
-    starts: np.ndarray = _NO_ORDER
     by_row: bool = False
 
     def first_row_thresholds(self, n_rows: int) -> "RowThresholds":
@@ -80,13 +72,10 @@ class Intervals(NamedTuple):
         ends = np.append(self.limits[0], self.limits[1, -1])
         return RowThresholds(np.tile(ends, (n_rows, 1)), np.full(ends.size - 2, _FIRST_VARIANCE))
 
-    def ordered(self, columns: Entries) -> "Intervals":
-        """The same with the order of the entries of a table."""
-        if not self.scales.size:
-            return self
-        order = np.argsort(columns.cells, kind="stable")
-        starts = np.searchsorted(columns.cells[order], np.arange(self.limits.shape[1] + 1))
-        return self._replace(order=order, starts=starts)
+    @property
+    def n_drawn(self) -> int:
+        """The number of the interval after the last one that belongs to such a scale."""
+        return int(self.scales.sum(axis=1).max(initial=0))
 
 
 NO_INTERVALS = Intervals()
@@ -113,13 +102,6 @@ class RowThresholds(NamedTuple):
 NO_ROW_THRESHOLDS = RowThresholds(NO_THRESHOLDS, np.zeros(0))
 
 
-class _Latent(NamedTuple):
-    """The signals of entries, sorted by interval, and the inverse standard deviations of their noise."""
-
-    signals: np.ndarray
-    precisions: np.ndarray
-
-
 def are_valid_limits(limits: np.ndarray) -> bool:
     """Whether intervals that were read from a file can be sampled from; all numbers are finite."""
     is_shaped = limits.ndim == 2 and limits.shape[0] == 2 and limits.dtype == np.float64
@@ -144,7 +126,7 @@ def are_valid_row_thresholds(found: RowThresholds, intervals: Intervals, n_rows:
 def draw_thresholds(
     limits: np.ndarray,
     intervals: Intervals,
-    columns: Entries,
+    data: Data | CompleteData | RemoteData,
     factors: tuple[np.ndarray, np.ndarray],
     noise: RowNoise,
     address: Address,
@@ -156,11 +138,11 @@ def draw_thresholds(
     """
     if address.sweep % EVERY:
         return limits
-    latent = _latent(intervals, columns, factors, noise, workers)
+    likelihood = data.level_likelihood(factors, noise, intervals.n_drawn, workers)
     limits, address = limits.copy(), address._replace(purpose=streams.THRESHOLDS)
     for first, n_levels in intervals.scales.tolist():
         for c in range(first + 1, first + n_levels - 2):
-            theta = _draw_threshold(c, limits, latent, intervals.starts, address, workers)
+            theta = _draw_threshold(c, limits, likelihood, address)
             limits[1, c] = limits[0, c + 1] = theta
     return limits
 
@@ -222,51 +204,17 @@ def _draw_variance(address: Address, row: int, variance: float, n: int, square: 
     return draw_variance(stream, variance, n, square)
 
 
-def _latent(
-    intervals: Intervals,
-    columns: Entries,
-    factors: tuple[np.ndarray, np.ndarray],
-    noise: RowNoise,
-    workers: Workers,
-) -> _Latent:
-    signals, precisions = np.empty(columns.n_entries), np.empty(columns.n_entries)
-    work = partial(entry_signals, columns, *factors, noise, signals, precisions)
-    workers.for_rows(work, columns.pointers)
-    return _Latent(signals[intervals.order], precisions[intervals.order])
-
-
 def _draw_threshold(
-    c: int,
-    limits: np.ndarray,
-    latent: _Latent,
-    starts: np.ndarray,
-    address: Address,
-    workers: Workers,
+    c: int, limits: np.ndarray, likelihood: LevelLikelihood, address: Address
 ) -> float:
     """The threshold between the intervals c and c + 1."""
     low, theta, high = float(limits[0, c]), float(limits[1, c]), float(limits[1, c + 1])
-    below, between, above = starts[c : c + 3].tolist()
 
     def log_density(at: float) -> float:
         if not low < at < high:
             return -math.inf
-        under = _log_likelihood(latent, (low, at), below, between, workers)
-        return under + _log_likelihood(latent, (at, high), between, above, workers)
+        return likelihood.at(c, (low, at, high))
 
-    width = min(_WIDTH / math.sqrt(1.0 + above - below), high - low)
+    n_entries = int(likelihood.counts[c : c + 2].sum())
+    width = min(_WIDTH / math.sqrt(1.0 + n_entries), high - low)
     return slice_step(theta, log_density, width, address, c)
-
-
-def _log_likelihood(
-    latent: _Latent, ends: tuple[float, float], first: int, last: int, workers: Workers
-) -> float:
-    """The log likelihood of the entries first to last, summed over fixed blocks."""
-    edges = np.append(np.arange(first, last, _BLOCK), last)
-    sums = np.zeros(edges.size - 1)
-
-    def work(start: int, stop: int) -> None:
-        for block in range(start, stop):
-            sums[block] = log_likelihood(*latent, ends, edges[block], edges[block + 1])
-
-    workers.for_rows(work, _COST * (edges - first))
-    return float(sums.sum())

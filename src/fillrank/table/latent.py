@@ -29,6 +29,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fillrank.errors import InputError, Setting
+from fillrank.table.column_types import coded_columns
 from fillrank.table.entries import Entries, compress, transpose
 from fillrank.table.kinds import LEVEL_KINDS, ColumnKind, Kind
 from fillrank.table.labels import format_labels
@@ -37,6 +38,8 @@ from fillrank.table.units import location_and_scale, pad_to_two_rows
 
 # Stands for infinity in standard units: states of chains and files have finite numbers only.
 FAR = 1e6
+# The largest number of levels of ratings.
+MOST_LEVELS = 50
 # What is added to a count before its logarithm is taken, for location and scale.
 _HALF = 0.5
 # Added to the frequencies of levels, so that those that do not occur have thresholds, too.
@@ -205,7 +208,6 @@ def code_table(
     observations: Observations,
     kinds: Sequence[ColumnKind],
     bounds: Mapping[int, tuple[float, float]],
-    shared: bool = False,
 ) -> Coding:
     """The coding of a table whose columns have these kinds.
 
@@ -213,31 +215,54 @@ def code_table(
     ----------
     observations : Observations
     kinds : sequence of ColumnKind
-        One for each column; with ``shared`` the same for all.
+        One for each column.
     bounds : mapping of position to (low, high)
         Of the predictions of some columns.
-    shared : bool
-        Whether all columns have the same scale, as ratings do.
     """
     builder, n = _Builder(), observations.shape[1]
     builder.add(np.zeros(0), np.zeros(0))
     columns = observations.by_column()
-    groups = [np.arange(n)] if shared else [np.array([j]) for j in range(n)]
     scales = []
-    for group in groups:
-        j = int(group[0])
-        values = columns.values
-        if not shared:
-            values = values[columns.pointers[j] : columns.pointers[j + 1]]
+    for j in range(n):
+        values = columns.values[columns.pointers[j] : columns.pointers[j + 1]]
         limits = bounds.get(j, (-np.inf, np.inf))
         scales.append(_scale(values.astype(np.float64), kinds[j], limits, builder))
-    scale_of = np.zeros(n, dtype=np.int64) if shared else np.arange(n)
-    sizes = np.array([each.n_latent for each in scales])[scale_of]
-    first_latent = np.append(0, np.cumsum(sizes))
+    first_latent = np.append(0, np.cumsum([each.n_latent for each in scales]))
     coding = Coding(
-        tuple(scales), scale_of, first_latent, builder.limits(), observations.column_labels
+        tuple(scales), np.arange(n), first_latent, builder.limits(), observations.column_labels
     )
     return _with_other_intervals(coding, observations)
+
+
+def code_ratings(observations: Observations) -> Coding:
+    """The coding of a table whose values are levels of one scale, as ratings are."""
+    if observations.cells is not None or coded_columns(observations.column_types) is not None:
+        raise _not_ratings("a table with text or limits")
+    levels, counts = np.unique(observations.values, return_counts=True)
+    return code_levels(levels.astype(np.float64), counts, observations.column_labels)
+
+
+def code_levels(levels: np.ndarray, counts: np.ndarray, labels: np.ndarray) -> Coding:
+    """The coding of such a table by its levels, ascending, and how often each occurs.
+
+    ``labels`` are those of the columns.
+    """
+    if levels.size > MOST_LEVELS:
+        raise _not_ratings(f"more than {MOST_LEVELS} different values")
+    if levels.size < 2:
+        raise _not_ratings(f"{levels.size} different values")
+    builder, n = _Builder(), labels.size
+    first = builder.add(*_level_intervals(counts))
+    scale = Scale("ordered", levels, 0.0, 1.0, first, (-np.inf, np.inf))
+    return Coding((scale,), np.zeros(n, dtype=np.int64), np.arange(n + 1), builder.limits(), labels)
+
+
+def _not_ratings(found: str) -> InputError:
+    return InputError(
+        f"ratings have 2 to {MOST_LEVELS} levels; got {found}",
+        place=Setting("likelihood", "ordered"),
+        advice=("Use ", Setting("likelihood", "auto"), " for other values."),
+    )
 
 
 def _scale(
@@ -363,7 +388,7 @@ def encode(
     parts = [_encode_scale(coding, g, entries, number_of) for g in range(len(coding.scales))]
     place, latent, values, cells = (np.concatenate(each) for each in zip(*parts, strict=True))
     known = cells >= 0
-    values[known] = _expected(limits[:, cells[known]])
+    values[known] = expected_values(limits)[cells[known]]
     weights = entries.weights[place] if entries.weights.size else entries.weights
     coded = compress(n_rows, row_of[place], latent, values, weights, cells.astype(np.int32))
     return coded, limits
@@ -409,7 +434,7 @@ def _encode_scale(
     return place[of], latent[of] + which, np.zeros(of.size), cells
 
 
-def _expected(limits: np.ndarray) -> np.ndarray:
+def expected_values(limits: np.ndarray) -> np.ndarray:
     """The mean of a standard normal variable in each interval."""
     low, high = limits
     flip = low + high > 0
