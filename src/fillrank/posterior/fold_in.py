@@ -77,6 +77,7 @@ from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.feature_steps import STRENGTHS
 from fillrank.samplers.model import SMALLEST_NOISE, Draw
+from fillrank.samplers.noise_steps import FIXED_VARIANCE
 from fillrank.table.entries import Entries
 
 # A chain that no run has: the draws of new rows are independent of those of the fit with the same seed.
@@ -140,7 +141,8 @@ class _Group(NamedTuple):
     ``rows`` says for each new row whether it is in the group; it is empty if all are. ``fitted`` (m, p)
     and ``new`` (n_new, p) are the known blocks, side by side, ``gram`` is F^T F of the first.
     ``weights`` (p,) are the positions of their weights in a draw, ``blocks`` (p,) the numbers of their
-    blocks.
+    blocks. ``is_fixed`` is whether the variance of their noise is fixed; if it is not, the fitted rows
+    ``varies`` are those whose precisions they may have, all if it is empty.
     """
 
     rows: np.ndarray
@@ -149,6 +151,18 @@ class _Group(NamedTuple):
     gram: np.ndarray
     weights: np.ndarray
     blocks: np.ndarray
+    is_fixed: bool = False
+    varies: np.ndarray = np.zeros(0, dtype=bool)
+
+
+class FixedNoise(NamedTuple):
+    """Which of the fitted rows (m,) and of the new rows (n_new,) have noise of a fixed variance.
+
+    In the transposed table of a table of mixed kinds, those are the latent columns of two levels.
+    """
+
+    fitted: np.ndarray
+    new: np.ndarray
 
 
 _ALL = np.zeros(0, dtype=bool)
@@ -457,6 +471,29 @@ def _groups(features: RowFeatures | None, dtype: np.dtype, workers: Workers) -> 
     ]
 
 
+def _by_noise(groups: list[_Group], noise: FixedNoise | None) -> list[_Group]:
+    """The groups, each divided into the rows with fixed noise and the others."""
+    if noise is None:
+        return groups
+    varies = ~noise.fitted if not noise.fitted.all() else _ALL
+    found = []
+    for group in groups:
+        own = group.rows if group.rows.size else np.ones(noise.new.size, dtype=bool)
+        for is_fixed in (True, False):
+            rows = own & (noise.new == is_fixed)
+            if rows.any():
+                found.append(group._replace(rows=rows, is_fixed=is_fixed, varies=varies))
+    return found
+
+
+def _precisions(draw: Draw, group: _Group) -> np.ndarray:
+    """The precisions that new rows of a group can have under a draw."""
+    if group.is_fixed:
+        return np.array([max(draw.noise.variance, SMALLEST_NOISE) / FIXED_VARIANCE])
+    rows = draw.noise.rows
+    return _quantiles(rows[group.varies] if group.varies.size else rows)
+
+
 def _without_features(rows: np.ndarray) -> _Group:
     return _Group(rows, _NOTHING_KNOWN, _NOTHING_KNOWN, _NOTHING_KNOWN, _NO_NUMBERS, _NO_NUMBERS)
 
@@ -500,7 +537,7 @@ def _regression(draw: Draw, basis: np.ndarray, group: _Group, limits: np.ndarray
         factors,
         right @ mean,
         noise_sd / roots,
-        _quantiles(noise.rows),
+        _precisions(draw, group),
         noise.degrees if noise.degrees < NEARLY_NORMAL else math.inf,
         basis.T @ right,
         right,
@@ -561,6 +598,7 @@ def fold_in_rows(
     seed: int = 0,
     features: RowFeatures | None = None,
     limits: np.ndarray = NO_LIMITS,
+    fixed: FixedNoise | None = None,
 ) -> tuple[list[Draw], Draw]:
     """The posterior of new rows in the columns that were fitted: its draws and its mean.
 
@@ -580,6 +618,8 @@ def fold_in_rows(
         The features whose weights the draws have; None if they have none.
     limits : ndarray (2, k)
         The ends of the intervals of which the entries have numbers; those of the draws come first.
+    fixed : FixedNoise, optional
+        Which rows have noise of a fixed variance; None if none has.
 
     Returns
     -------
@@ -597,7 +637,7 @@ def fold_in_rows(
     """
     n_rows = entries.pointers.size - 1
     basis = np.linalg.qr(mean.right).Q
-    groups = _groups(features, basis.dtype, workers)
+    groups = _by_noise(_groups(features, basis.dtype, workers), fixed)
     means, variances = np.zeros((n_rows, basis.shape[1])), np.zeros(n_rows)
     key = chain_key(seed, _NO_CHAIN)
     folded = []
