@@ -36,8 +36,12 @@ bounded as in the sampler, where v_k is the variance of component k of A - F B, 
 that vary. That is the mean of lambda given B and these variances, without its prior. If some features
 of a new row are not known, F has only the others: what it does not explain is then in L.
 
-Of values of other kinds than numbers only an interval is known. From the middle of the intervals there
-are ten alternations of (a, c | values) and values | a, c, which are normal in their intervals.
+Of values of other kinds than numbers only an interval is known. There are ten alternations of
+(a, c | values), c | a without the values, and values | a, c, which are normal in their intervals. The
+second step, and the start, use a normal approximation of c given the intervals
+(`fillrank.kernels.interval_rows`): without them, alternations would be far too few where the signal is
+much larger than the noise. With Student-t noise there is no such step, and the start is in the middle of
+the intervals.
 
 A row without entries has the prior. The draws of the columns do not change, whereas a new fit would
 learn about the columns from the new rows. That costs little if there are few new rows, and enough
@@ -56,7 +60,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from fillrank.draws.gamma import gamma
-from fillrank.draws.normal import normal_from_bits
+from fillrank.draws.normal import normal, normal_from_bits
 from fillrank.draws.streams import (
     AUGMENTATION,
     ROW_SCALARS,
@@ -71,6 +75,7 @@ from fillrank.draws.streams import (
 from fillrank.draws.truncated_normal import truncated_normal
 from fillrank.kernels.factors import gram
 from fillrank.kernels.gaussian_rows import NO_LIMITS
+from fillrank.kernels.interval_rows import slice_coefficients, update_sites
 from fillrank.kernels.student_t import NEARLY_NORMAL
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
 from fillrank.runtime.kernel_cache import njit
@@ -90,8 +95,8 @@ _PRECISIONS = 8
 # Alternations of coefficients and weights for Student-t noise. Each has its own random numbers: those of
 # draw t + step * _STEP, where t is below _STEP.
 _ALTERNATIONS, _STEP = 3, 2**16
-# The same for values of which only an interval is known.
-_VALUE_ALTERNATIONS = 10
+# The same for values of which only an interval is known, and sweeps of their normal approximation.
+_VALUE_ALTERNATIONS, _APPROXIMATIONS = 10, 6
 # New rows whose h is computed together.
 _TOGETHER = 4096
 # Against division by 0 if all weights of a block are 0.
@@ -295,26 +300,73 @@ def _weigh(tile, n, w, precision, degrees, stream, row, weighted):
 
 
 @njit
-def _draw_values(entries, i, regression, tile, origin, w, precision, stream):
-    """Draw the y_j of a row of which an interval is known, given w and a, in place.
+def _find_ends(entries, i, regression, tile, ends):
+    """``ends`` (2, n) become those of the intervals of the y_j of a row, NaN for known values.
 
-    ``origin`` holds the y_j of the values in ``entries``.
+    Returns whether there are intervals. ``tile`` has the y_j of the values in ``entries``.
     """
-    first, k = entries.pointers[i], w.size
-    for t in range(origin.size):
+    first, k = entries.pointers[i], regression.mean.size
+    found = False
+    for t in range(entries.pointers[i + 1] - first):
         cell = entries.cells[first + t]
         if cell < 0:
+            ends[0, t], ends[1, t] = math.nan, math.nan
+            continue
+        found = True
+        root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
+        unit = root / regression.noise_sd[entries.indices[first + t]]
+        for side in range(2):
+            distance = regression.limits[side, cell] - entries.values[first + t]
+            ends[side, t] = tile[k, t] + unit * distance
+    return found
+
+
+@njit
+def _draw_values(tile, n, ends, w, precision, stream, row):
+    """Draw the y_j of a row of which an interval is known, given w and a, in place."""
+    k = w.size
+    for t in range(n):
+        if math.isnan(ends[0, t]):
             continue
         mean = 0.0
         for a in range(k):
             mean += tile[a, t] * w[a]
-        root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
-        unit = root / regression.noise_sd[entries.indices[first + t]]
-        value = entries.values[first + t]
-        low = origin[t] + unit * (regression.limits[0, cell] - value)
-        high = origin[t] + unit * (regression.limits[1, cell] - value)
-        seek(stream, i, t)
-        tile[k, t] = truncated_normal(stream, mean, 1.0 / math.sqrt(precision), low, high)
+        seek(stream, row, t)
+        sd = 1.0 / math.sqrt(precision)
+        tile[k, t] = truncated_normal(stream, mean, sd, ends[0, t], ends[1, t])
+
+
+@njit
+def _approximate(tile, n, ends, precision, sites, weighted, gram, system):
+    """``system`` becomes that of a normal approximation of w given the values and the intervals."""
+    k = system.shape[1]
+    x = np.empty(k)
+    for t in range(n):
+        is_known = math.isnan(ends[0, t])
+        sites[0, t], sites[1, t] = tile[k, t], precision if is_known else 0.0
+    for step in range(_APPROXIMATIONS + 1):
+        for t in range(n):
+            root = math.sqrt(sites[1, t])
+            for a in range(k):
+                weighted[a, t] = root * tile[a, t]
+            weighted[k, t] = root * sites[0, t]
+        _products(weighted, n, gram)
+        _factorise(gram, 1.0, system)
+        if step < _APPROXIMATIONS:
+            update_sites(tile, n, ends, precision, system, sites, x)
+
+
+@njit
+def _start_values(tile, n, ends, precision, approximation, stream, row):
+    """Draw the y_j of a row in intervals, given w from a normal approximation and a step from it."""
+    k = approximation.shape[1]
+    seek(stream, row, n)
+    w = np.empty(k)
+    for a in range(k):
+        w[a] = approximation[k, a] + normal(stream)
+    _solve_transposed(approximation, w)
+    slice_coefficients(tile, n, ends, precision, approximation, w, stream)
+    _draw_values(tile, n, ends, w, precision, stream, row)
 
 
 @njit
@@ -387,7 +439,10 @@ def _regress_rows(entries, regression, address, new, start, stop):
     last = _ALTERNATIONS - 1 if is_student else 0
     if has_intervals:
         last = _VALUE_ALTERNATIONS - 1
-    tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, longest if is_student else 0))
+    n_weighted = longest if is_student or has_intervals else 0
+    tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, n_weighted))
+    ends, sites = np.empty((2, n_weighted)), np.empty((2, n_weighted))
+    approximation = np.empty((k + 1, k))
     gram, system = np.empty((k + 1, k + 1)), np.empty((k + 1, k))
     bits, probabilities = np.empty(k, dtype=np.uint64), np.empty(precisions.size)
     centre, w, noise, c = regression.mean.copy(), np.empty(k), np.empty(k), np.empty(k)
@@ -401,7 +456,14 @@ def _regress_rows(entries, regression, address, new, start, stop):
             centre[:] = regression.mean + regression.shifts[i]
             scale = regression.scales[i]
             _widen(tile, n, k, scale)
-        origin = tile[k, :n].copy()
+        is_sliced = False
+        if has_intervals:
+            is_sliced = _find_ends(entries, i, regression, tile, ends) and not is_student
+        if is_sliced:
+            a = precisions[precisions.size // 2]
+            _approximate(tile, n, ends, a, sites, weighted, gram, approximation)
+            stream = start_stream(key, address.sweep + (last + 1) * _STEP, AUGMENTATION)
+            _start_values(tile, n, ends, a, approximation, stream, i)
         for step in range(last + 1):
             sweep = address.sweep + step * _STEP
             _products(weighted if step and is_student else tile, n, gram)
@@ -414,11 +476,14 @@ def _regress_rows(entries, regression, address, new, start, stop):
             stream = start_stream(key, sweep, address.purpose)
             _draw_coefficients(system, stream, i, bits, w, noise)
             if step < last:
-                stream = start_stream(key, sweep, AUGMENTATION)
+                stream, drawn = start_stream(key, sweep, AUGMENTATION), w + noise
+                if is_sliced:
+                    seek(stream, i, n)
+                    slice_coefficients(tile, n, ends, a, approximation, drawn, stream)
                 if has_intervals:
-                    _draw_values(entries, i, regression, tile, origin, w + noise, a, stream)
+                    _draw_values(tile, n, ends, drawn, a, stream, i)
                 if is_student:
-                    _weigh(tile, n, w + noise, a, degrees, stream, i, weighted)
+                    _weigh(tile, n, drawn, a, degrees, stream, i, weighted)
         for b in range(k):
             c[b] = centre[b]
             w[b] *= scale
