@@ -10,7 +10,7 @@ shown as well: the standard deviation of a signal after them says how slowly pla
 A line has the ratios of the standard deviations of the signal in a missing cell to those of the long
 run, as the mean over rows and the range of nine rows out of ten, and the root mean square of the
 differences of means, in these standard deviations. The last column is what the long run differs from
-itself: the same for its third and its last quarter.
+itself: the same for its last quarter.
 """
 
 import argparse
