@@ -18,6 +18,7 @@ from fillrank.completions import (
 )
 from fillrank.completions.alignment import WITHOUT_LABELS, align
 from fillrank.completions.fitted_table import FittedTable
+from fillrank.completions.new_rows import GivenFeatures, Kinds
 from fillrank.completions.recommendations import Order
 from fillrank.completions.unknown_labels import Cells, Unknown, find_cells, query_cells
 from fillrank.completions.user_values import decode, encode_values
@@ -475,6 +476,7 @@ class Completion(FittedTable):
         *,
         row_features: Any = None,
         column_features: Any = None,
+        kinds: Kinds = "auto",
     ) -> Completion:
         """Complete new rows, or new columns, without a new fit.
 
@@ -494,6 +496,10 @@ class Completion(FittedTable):
             fitted with such features. A data frame is matched by label, and its lines with other labels
             are ignored; an array has a line for each new row. Rows without features are predicted as if
             these could be any of those at the fit.
+        kinds : "auto" or mapping of column label to kind
+            The kinds of new columns of a table of mixed kinds, as in `GASR`. Their units and levels, and
+            the thresholds between these, are those of their own values, of which at least two must
+            differ.
 
         Returns
         -------
@@ -524,7 +530,8 @@ class Completion(FittedTable):
         True
         """
         check_choice("axis", axis, ("rows", "columns"))
-        return new_rows.fold_in(self, table, axis, row_features, column_features)
+        features = GivenFeatures(row_features, column_features)
+        return new_rows.fold_in(self, table, axis, features, kinds)
 
     # New entries of known rows and columns
 

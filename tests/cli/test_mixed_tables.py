@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -170,6 +171,59 @@ def test_evaluate_and_compare(fillrank, survey):
     accuracy = {line["column"]: line["accuracy"] for line in lines}
     assert accuracy["weight"] == ""
     assert 0 <= float(accuracy["region"]) <= 1
+
+
+def test_compare_takes_kinds_and_bounds(fillrank, tmp_path):
+    """Those of the samplers: the other methods are fitted on all values as numbers."""
+    frame = mixed_frame()[["weight", "visits", "stars"]]
+    frame.to_csv(tmp_path / "numbers.csv")
+    compare = ("compare", "numbers.csv", "--methods", "GASR,SoftImpute", "--splits", "1")
+    ran = fillrank(*compare, "--kind", "visits=number", "-o", "c.csv", "--json")
+    assert ran.code == 0, ran.err
+    ranking = {each["method"]: each for each in json.loads(ran.raw)["ranking"]}
+    # Stars are levels for GASR, so the error of numbers is that of the other columns for both.
+    for each in ranking.values():
+        own = [line for line in each["by_column"] if line["column"] != "stars"]
+        n = [line["entries"] for line in own]
+        squares = [line["rmse_in_sd"] ** 2 for line in own]
+        assert each["rmse_in_sd"] == pytest.approx(np.sqrt(np.average(squares, weights=n)))
+        assert "by_level" not in each
+    with open("c.csv", newline="") as file:
+        lines = {line["method"]: line for line in csv.DictReader(file)}
+    for name, each in ranking.items():
+        found = float(lines[name]["relative_error"])
+        assert found == pytest.approx(each["relative_error"], rel=1e-5)
+    assert lines["SoftImpute"]["accuracy"] == ""
+    shown = fillrank(*compare, "--bounds", "weight=0:", "--no-round").out
+    assert "Fitted on levels and counts as numbers: SoftImpute." in shown
+    assert "Numbers, Levels" in shown
+
+
+def test_compare_refuses_wrong_kinds_before_any_fit(fillrank, survey):
+    for option, value, message in (
+        ("--kind", "nothing=number", "COLUMN is a column of the table"),
+        ("--kind", "weight=yes_no", "column 'weight' cannot be 'yes_no'"),
+        ("--bounds", "weight=low:", "--bounds must be COLUMN=LOW:HIGH"),
+    ):
+        assert_refused(fillrank("compare", survey, option, value), message)
+    both = ("--kind", "weight=number", "--likelihood", "gaussian")
+    assert_refused(fillrank("compare", survey, *both), "not both")
+
+
+def test_no_error_across_units_is_shown(fillrank, tmp_path):
+    """Neither where all columns are numbers: those in the largest unit would decide."""
+    mixed_frame()[["weight", "height"]].to_csv(tmp_path / "units.csv")
+    ran = fillrank("compare", "units.csv", "--methods", "GASR,SoftImpute", "--splits", "1")
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("RMSE In 90% Log Seconds Method in SD intervals score per fit")
+    for method in ("GASR", "SoftImpute"):
+        ran = fillrank("evaluate", "units.csv", "--method", method, "--hold-out", "0.3")
+        assert re.search(r"Error RMSE [0-9.]+ standard deviations of the column", ran.out)
+        assert "MAE" not in ran.out
+    ran = fillrank("complete", "units.csv", "--sweeps", "30", "-o", "out")
+    held_out = json.loads((tmp_path / "out" / "summary.json").read_text())["hidden_entries"]
+    assert list(held_out)[:4] == ["entries", "relative_error", "rmse_in_sd", "accuracy"]
+    assert {"rmse", "mae", "by_column", "by_level"} <= held_out.keys()
 
 
 def test_predictions_of_a_model_of_mixed_kinds(fillrank, survey):

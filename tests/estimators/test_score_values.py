@@ -5,6 +5,7 @@ import pytest
 
 import fillrank as fr
 from fillrank.errors import InputError, UnknownNameError
+from helpers.mixed_tables import mixed_model
 from helpers.quick_fits import quick, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
@@ -19,7 +20,7 @@ class Fixed:
         units = fitted.posterior_.units._replace(value_range=value_range)
         self.posterior_ = replace(fitted.posterior_, units=units)
         self._answers = np.asarray(predicted), np.asarray(low), np.asarray(high)
-        self.completion_ = self
+        self.completion_, self.is_mixed = self, False
         self.posterior, self.observations = self.posterior_, self.observations_
         self.workers = fitted.completion_.workers
 
@@ -45,6 +46,8 @@ def test_every_score_of_a_worked_example():
     scores = fr.score(TEST, model, level=0.8)
     assert scores == pytest.approx(
         {
+            # Fitted values have the variances 3.5 and 3.6875.
+            "rmse_in_sd": np.sqrt(((0.16 + 0.16) / 3.5 + (4 + 1) / 3.6875) / 4),
             "rmse": np.sqrt((0.16 + 0.16 + 4 + 1) / 4),
             "mae": 3.8 / 4,
             "nmae": 3.8 / 4 / 5,
@@ -104,6 +107,19 @@ def test_a_method_without_draws_has_errors_alone():
     scores = fr.score(TEST, model)
     assert np.isfinite(scores["rmse"])
     assert all(np.isnan(scores[name]) for name in ("coverage", "interval_score", "log_score"))
+
+
+def test_errors_in_standard_deviations_do_not_depend_on_the_units():
+    """Of a table of mixed kinds they are those of numbers, as by column."""
+    model, test = mixed_model()
+    scores, by_column = fr.score(test, model), fr.score_by_column(test, model)
+    numbers = by_column[by_column["accuracy"].isna()]
+    expected = np.sqrt(np.average(numbers["rmse_in_sd"] ** 2, weights=numbers["entries"]))
+    assert scores["rmse_in_sd"] == pytest.approx(expected)
+    # Of columns that the model does not know, no standard deviation is known.
+    known = quick(n_sweeps=20, units="table").fit(table())
+    one = fr.Observations.from_triplets([0], ["new"], [1.0])
+    assert np.isnan(fr.score(one, known, unknown="prior")["rmse_in_sd"])
 
 
 def test_without_entries():

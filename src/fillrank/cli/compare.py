@@ -16,6 +16,7 @@ import fillrank as fr
 from fillrank.cli import features, models, options, output, source, summary
 from fillrank.cli.features import NO_FEATURES, Features
 from fillrank.cli.group_scores import (
+    RELATIVE_FIGURES,
     GroupResults,
     SplitScores,
     pool_splits,
@@ -90,6 +91,10 @@ def compare(
     units: options.Units = "auto",
     noise: options.Noise = "auto",
     robust: options.Robust = False,
+    kind: options.Kinds = None,
+    likelihood: options.Likelihood = "auto",
+    bounds: options.Bounds = None,
+    rounds: options.Round = True,
     missingness: options.Missingness = True,
     threads: options.Threads = None,
     file: Annotated[
@@ -107,16 +112,19 @@ def compare(
     """Compare the methods on a table: their errors, intervals and times.
 
     All methods are fitted on the same splits. A method that does not support the table, or fails, is
-    listed with the reason. Features of rows and columns are for GASR and BPMF: the other methods are
-    fitted without them. Below are the columns that the best method predicts worst: RMSE in SD is
-    the error in standard deviations of the column, 1 for its mean. If columns have values of different
-    kinds, methods are ranked by their error relative to that of the column mean, or of the most frequent
-    level. Ctrl-C shows the results so far.
+    listed with the reason. Features of rows and columns and kinds of values are for GASR and BPMF: the
+    other methods are fitted without them. Below are the columns that the best method predicts worst:
+    RMSE in SD is the error in standard deviations of the column, 1 for its mean. If columns have
+    different units, the error of a method is in such units. If they have values of different kinds,
+    methods are ranked by their error relative to that of the column mean, or of the most frequent level;
+    beside it are the error of numbers and the share of levels that are predicted correctly. Ctrl-C shows
+    the results so far.
 
     Examples:
 
     - fillrank compare ratings.csv
     - fillrank compare ratings.csv --methods GASR,BPMF --splits 5 -o figures.csv
+    - fillrank compare survey.csv --kind age=number --kind income=positive
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
@@ -126,13 +134,18 @@ def compare(
         _check_file(file, force, origin.inputs)
     data = source.read(origin, quiet, to_fill=False)
     given = features.read(origin, data)
-    parts = [Split(*data.split(hold_out, random_state=seed + k), given) for k in range(splits)]
     of_all = Settings(threads=threads, seed=seed)
-    of_samplers = of_all._replace(units=units, noise=noise, robust=robust, missingness=missingness)
+    of_samplers = of_all._replace(
+        units=units, noise=noise, robust=robust, missingness=missingness,
+        kinds=tuple(kind or ()), likelihood=likelihood, bounds=tuple(bounds or ()), rounds=rounds,
+    )  # fmt: skip
+    models.check_columns(of_samplers, data)
+    parts = [Split(*data.split(hold_out, random_state=seed + k), given) for k in range(splits)]
     settings = [
         (of_samplers if name in SAMPLERS else of_all)._replace(method=name) for name in methods
     ]
-    comparison = Comparison(settings, parts, level)
+    own_units = models.has_own_units(of_samplers, data)
+    comparison = Comparison(settings, parts, level, own_units)
     if not quiet:
         models.report_cost(settings, data, times=splits)
     interrupted = False
@@ -266,10 +279,13 @@ class Ranked(NamedTuple):
 class Comparison:
     """Methods and splits, and the scores so far."""
 
-    def __init__(self, settings: list[Settings], splits: list[Split], level: float):
+    def __init__(
+        self, settings: list[Settings], splits: list[Split], level: float, has_own_units: bool
+    ):
         self.candidates = [Candidate(each, {}, []) for each in settings]
         self.splits = splits
         self.level = level
+        self.has_own_units = has_own_units
 
     def run(self, quiet: bool) -> None:
         """Run all methods on the first split, then on the second, so that results are comparable."""
@@ -325,23 +341,44 @@ class Comparison:
         return sorted(found, key=self._error)
 
     def _error(self, ranked: Ranked) -> float:
-        """The error by which methods are ranked; in a table of mixed kinds it is relative."""
-        if self.is_mixed:
-            return self.groups(ranked).relative_error()
-        return ranked.figure("rmse").mean
+        """The error by which methods are ranked; relative if columns have no common unit."""
+        if self.has_one_unit:
+            return ranked.figure("rmse").mean
+        return self.groups(ranked).relative_error()
 
     @property
     def is_mixed(self) -> bool:
-        """Whether columns have values of different kinds, whose errors have no common unit."""
-        return any(score.is_mixed for each in self.candidates for score in each.scores.values())
+        """Whether columns have values of different kinds."""
+        return any(score.is_mixed for score in self._scores())
+
+    @property
+    def has_one_unit(self) -> bool:
+        """Whether errors of all columns have the same unit, so that an overall RMSE has a meaning."""
+        return not self.is_mixed and not self.has_own_units
+
+    def _scores(self) -> list[SplitScores]:
+        return [score for each in self.candidates for score in each.scores.values()]
 
     def groups(self, ranked: Ranked) -> GroupResults:
-        """The results of a method by column and by level, over the splits by which it is ranked."""
-        return pool_splits(ranked.scores, self.splits[0].train.column_labels, self.level)
+        """The results of a method by column and by level, over the splits by which it is ranked.
+
+        A method without kinds takes levels for numbers. Its errors of numbers are nevertheless those of
+        the same columns as for the others.
+        """
+        labels = self.splits[0].train.column_labels
+        found = pool_splits(ranked.scores, labels, self.level, self.has_own_units)
+        has_levels = np.any([score.by_column.n_levels > 0 for score in self._scores()], axis=0)
+        return found._replace(is_mixed=self.is_mixed, level_columns=has_levels)
 
     def without_features(self) -> list[str]:
         """The methods that take no features, if any are given."""
         if not self.splits[0].features.arguments():
+            return []
+        return [each.name for each in self.candidates if each.name not in SAMPLERS]
+
+    def without_kinds(self) -> list[str]:
+        """The methods that take all values for numbers, if columns have values of different kinds."""
+        if not self.is_mixed:
             return []
         return [each.name for each in self.candidates if each.name not in SAMPLERS]
 
@@ -371,10 +408,11 @@ def _show(comparison: Comparison) -> None:
     """Print the ranking as a table, the methods that are not in it, and the worst columns."""
     ranked = comparison.ranked()
     if ranked:
-        table = _mixed_table(comparison) if comparison.is_mixed else _table(comparison)
-        stdout().print(table)
+        stdout().print((_table if comparison.has_one_unit else _relative_table)(comparison))
     if names := [each.name for each in ranked if each.name in comparison.without_features()]:
         stdout().print(f"Fitted without the features, which they do not take: {', '.join(names)}.")
+    if names := [each.name for each in ranked if each.name in comparison.without_kinds()]:
+        stdout().print(f"Fitted on levels and counts as numbers: {', '.join(names)}.")
     for name, reason in comparison.left_out():
         stdout().print(f"[bold]{name}[/] {escape_line(reason)}")
     if ranked:
@@ -397,17 +435,23 @@ def _table(comparison: Comparison) -> Table:
     return table
 
 
-def _mixed_table(comparison: Comparison) -> Table:
-    """The ranking on a table of mixed kinds."""
-    titles = ("Relative\nerror", "Levels\ncorrect", _intervals(comparison), "Log\nscore")
-    table = _empty_table((*titles, "Seconds\nper fit"))
+def _relative_table(comparison: Comparison) -> Table:
+    """The ranking on a table whose columns have no common unit."""
+    own: tuple[str, ...] = ("RMSE\nin SD",)
+    if comparison.is_mixed:
+        own = ("Relative\nerror", "Numbers,\nRMSE in SD", "Levels\ncorrect")
+    table = _empty_table((*own, _intervals(comparison), "Log\nscore", "Seconds\nper fit"))
     for each in comparison.ranked():
         groups = comparison.groups(each)
         accuracy, _ = groups.accuracy()
+        errors = [
+            _format_mean(groups.relative_error()),
+            _format_mean(groups.rmse_in_sd()),
+            "-" if math.isnan(accuracy) else f"{100 * accuracy:.1f}%",
+        ]
         table.add_row(
             each.name,
-            _format_mean(groups.relative_error()),
-            "-" if math.isnan(accuracy) else f"{100 * accuracy:.1f}%",
+            *(errors if comparison.is_mixed else errors[1:2]),
             _format_coverage(each),
             _format_mean(each.figure("log_score").mean),
             f"{each.figure('seconds').mean:.1f}",
@@ -460,15 +504,19 @@ def comparison_summary(
 
 def _as_csv(comparison: Comparison) -> str:
     """The ranking as CSV: a line for each method; excluded methods come last."""
+    names = [*FIGURES, *(f"{name}_sd" for name in ("rmse", "mae"))]
+    if not comparison.has_one_unit:
+        names += RELATIVE_FIGURES
     lines: list[list[Any]] = []
     for each in comparison.ranked():
         means = [each.figure(name).mean for name in FIGURES]
         sds = [each.figure(name).spread for name in ("rmse", "mae")]
-        lines.append([each.name, len(each.scores), *map(_format_cell, (*means, *sds)), ""])
-    spreads = [f"{name}_sd" for name in ("rmse", "mae")]
-    empty = [""] * (len(FIGURES) + len(spreads))
+        relative = comparison.groups(each).relative_scores()
+        figures = map(_format_cell, (*means, *sds, *relative.values()))
+        lines.append([each.name, len(each.scores), *figures, ""])
+    empty = [""] * len(names)
     lines += [[name, 0, *empty, reason] for name, reason in comparison.left_out()]
-    return csv_text(["method", "splits", *FIGURES, *spreads, "left_out"], lines)
+    return csv_text(["method", "splits", *names, "left_out"], lines)
 
 
 def _groups_as_csv(by_method: list[tuple[str, list[dict[str, Any]]]]) -> str:

@@ -241,11 +241,13 @@ def evaluate(job: Job, data: Observations, given: Features) -> Evaluation | None
     train, test = data.split(job.hold_out, random_state=job.settings.seed)
     job.report(f"Fitting without {len(test):,} held-out entries, to measure the error on them.")
     model = models.fit(job.settings, train, progress=not job.quiet, features=given)
-    return Evaluation(test, model, _score(model, test, job.level))
+    own_units = models.has_own_units(job.settings, data)
+    return Evaluation(test, model, _score(model, test, job.level, own_units))
 
 
-def _score(model: Any, test: Observations, level: float) -> summary.HeldOut:
+def _score(model: Any, test: Observations, level: float, own_units: bool) -> summary.HeldOut:
     found = score_model(model, test, level)
+    groups = pool_splits([found], test.column_labels, level, own_units)
     scores = found.scores
     return summary.HeldOut(
         len(test),
@@ -256,7 +258,7 @@ def _score(model: Any, test: Observations, level: float) -> summary.HeldOut:
         float(test.values.std()),
         scores["interval_score"],
         scores["log_score"],
-        pool_splits([found], test.column_labels, level),
+        groups,
     )
 
 

@@ -75,9 +75,9 @@ def evaluate(
     The report has the error (RMSE, MAE) and, for comparison, the standard deviation of the values,
     which is the RMSE of predicting their mean; the share of held-out entries within their intervals; the
     interval score (lower is better) and the log score (higher is better). Below are the columns that are
-    predicted worst: RMSE in SD is the error in standard deviations of the column, 1 for its mean. In
-    tables of mixed kinds the error of numbers is in such units, and levels have the share that is
-    predicted correctly.
+    predicted worst: RMSE in SD is the error in standard deviations of the column, 1 for its mean. If
+    columns have different units or kinds, the error of numbers is in such units, and levels have the
+    share that is predicted correctly.
 
     Examples:
 
@@ -109,7 +109,8 @@ def evaluate(
             report(f"{which}Fitting without {len(split.test):,} held-out entries.")
         scores.append(score_split(settings, split, level, progress=not quiet))
     spread = float(data.values.std())
-    groups = pool_splits(scores, data.column_labels, level)
+    own_units = models.has_own_units(settings, data)
+    groups = pool_splits(scores, data.column_labels, level, own_units)
     if as_json:
         show_json(
             {
@@ -145,11 +146,11 @@ def _describe(
         ("RMSE", f"{rmse}; the standard deviation of the values is {spread:.4g}"),
         ("MAE", str(mae)),
     ]
-    if groups.is_mixed:
+    if not groups.has_one_unit:
         lines = [("Error", groups.describe_error())]
     if not math.isnan(coverage.mean):
         lines.append(("Coverage", summary.describe_coverage(coverage.mean, level)))
-        if not groups.is_mixed:
+        if groups.has_one_unit:
             lines.append(("Interval score", str(average(scores, "interval_score"))))
         lines.append(("Log score", str(average(scores, "log_score"))))
     return [*lines, ("Rank", str(rank)), ("Seconds per fit", f"{seconds.mean:.1f}")]

@@ -17,6 +17,7 @@ from fillrank.table.observations import Observations
 if TYPE_CHECKING:
     from fillrank.estimators.score_groups import GroupScores, GroupSums
 
+RELATIVE_FIGURES = ("relative_error", "rmse_in_sd", "accuracy")
 _N_SHOWN, _N_SHOWN_MIXED = 5, 12  # columns on the terminal
 _MAX_LABEL = 40  # characters of a label in a table
 
@@ -34,21 +35,31 @@ class SplitScores(NamedTuple):
 
 
 class GroupResults(NamedTuple):
-    """Scores by column, worst first, and by level; ``problems`` are those of `find_problems`."""
+    """Scores by column, worst first, and by level; ``problems`` are those of `find_problems`.
+
+    ``level_columns`` says for each label whether the values of its column are levels.
+    """
 
     labels: np.ndarray
     columns: GroupScores
     levels: GroupScores
     problems: dict[int, str]
     level: float
-    is_mixed: bool = False
+    is_mixed: bool
+    has_own_units: bool
+    level_columns: np.ndarray
+
+    @property
+    def has_one_unit(self) -> bool:
+        """Whether errors of all columns have the same unit, so that an overall RMSE has a meaning."""
+        return not self.is_mixed and not self.has_own_units
 
     def rmse_in_sd(self) -> float:
         """The error over all columns, each in its own standard deviations; NaN if none has an error.
 
         In a table of mixed kinds, that of the columns without levels.
         """
-        has_levels = np.isfinite(self.columns.accuracy)
+        has_levels = self.level_columns[self.columns.group]
         errors = np.where(has_levels & self.is_mixed, np.nan, self.columns.rmse_in_sd)
         return self._mean_square(errors)
 
@@ -77,13 +88,21 @@ class GroupResults(NamedTuple):
         )
         return right, usual
 
+    def relative_scores(self) -> dict[str, float]:
+        """The scores that have a meaning without a common unit; none if there is one."""
+        if self.has_one_unit:
+            return {}
+        figures = self.relative_error(), self.rmse_in_sd(), self.accuracy()[0]
+        return dict(zip(RELATIVE_FIGURES, figures, strict=True))
+
     def describe_error(self) -> str:
-        """The errors of a table of mixed kinds: those of numbers, and the accuracy of levels."""
+        """The errors of a table without a common unit: those of numbers, and the accuracy of levels."""
         parts, error = [], self.rmse_in_sd()
         right, usual = self.accuracy()
         if not math.isnan(error):
+            what = "RMSE of numbers" if self.is_mixed else "RMSE"
             parts.append(
-                f"RMSE of numbers {error:.3g} standard deviations of the column (1 is that of the "
+                f"{what} {error:.3g} standard deviations of the column (1 is that of the "
                 "column mean)"
             )
         if not math.isnan(right):
@@ -121,41 +140,52 @@ class GroupResults(NamedTuple):
         return _lines(_as_lists(level_fields(self.levels)))
 
     def summary(self) -> dict[str, Any]:
-        """Everything, for JSON; fifths of predictions in different units have no meaning."""
-        if self.is_mixed:
-            error, (accuracy, _) = self.rmse_in_sd(), self.accuracy()
-            scores = {"rmse_in_sd": error, "accuracy": accuracy}
-            return {**scores, "warnings": self.warnings(), "by_column": self.by_column()}
-        return {
+        """Everything, for JSON; fifths of predictions of different kinds have no meaning."""
+        found = {
+            **self.relative_scores(),
             "warnings": self.warnings(),
             "by_column": self.by_column(),
-            "by_level": self.by_level(),
         }
+        return found if self.is_mixed else {**found, "by_level": self.by_level()}
 
 
 def score_model(model: Any, test: Observations, level: float) -> SplitScores:
     """Score the predictions of held-out entries: all together, by column and by level."""
     from fillrank.estimators.score import overall_scores, predict_test
     from fillrank.estimators.score_groups import sums_by_column, sums_by_level
-    from fillrank.report.columns import is_mixed
 
     found = predict_test(test, model, level)
     return SplitScores(
         overall_scores(found, model),
         sums_by_column(found, model),
         sums_by_level(found, model),
-        is_mixed(model),
+        model.completion_.is_mixed,
     )
 
 
-def pool_splits(splits: Sequence[SplitScores], labels: np.ndarray, level: float) -> GroupResults:
-    """The results over the held-out entries of all splits of a table with these column labels."""
+def pool_splits(
+    splits: Sequence[SplitScores], labels: np.ndarray, level: float, has_own_units: bool
+) -> GroupResults:
+    """The results over the held-out entries of all splits of a table with these column labels.
+
+    ``has_own_units`` is whether the columns of the table have different units, of which the entries of a
+    split may leave doubt.
+    """
     from fillrank.estimators.score_groups import add_sums, compute_scores, find_problems
 
-    columns = compute_scores(add_sums(split.by_column for split in splits), worst_first=True)
+    sums = add_sums(split.by_column for split in splits)
+    columns = compute_scores(sums, worst_first=True)
     levels = compute_scores(add_sums(split.by_level for split in splits))
-    is_mixed = any(split.is_mixed for split in splits)
-    return GroupResults(labels, columns, levels, find_problems(columns, level), level, is_mixed)
+    return GroupResults(
+        labels,
+        columns,
+        levels,
+        find_problems(columns, level),
+        level,
+        is_mixed=any(split.is_mixed for split in splits),
+        has_own_units=has_own_units,
+        level_columns=sums.n_levels > 0,
+    )
 
 
 def _label(label: Any) -> Any:

@@ -26,8 +26,10 @@ from fillrank.cli.source import Source, is_table
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.runtime.memory import available_memory, format_bytes
 from fillrank.runtime.threads import available_threads
+from fillrank.table.kinds import choose_kinds
 from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
+from fillrank.table.units import choose_units
 
 SAMPLERS = ("GASR", "BPMF")
 _SHOWN = 5  # columns in a message
@@ -178,15 +180,42 @@ def fit(
     features: Features = NO_FEATURES,
 ) -> Any:
     """Fit the method, as `interruptible` explains; only samplers take features."""
-    model = make(settings, progress)
-    if settings.kinds:
-        model.set_params(kinds=_by_column(settings.kinds, "--kind", "COLUMN=KIND", data))
-    if settings.bounds:
-        given = _by_column(settings.bounds, "--bounds", "COLUMN=LOW:HIGH", data)
-        model.set_params(bounds={label: _bounds(text) for label, text in given.items()})
+    model = make(settings, progress).set_params(**_column_settings(settings, data))
     with interruptible(model, warn):
         model.fit(data, **features.arguments())
     return model
+
+
+def has_own_units(settings: Settings, data: Observations) -> bool:
+    """Whether the columns of a table have different units: as given, or by their values."""
+    if settings.units == "auto":
+        return choose_units(data).by_column
+    return settings.units == "columns"
+
+
+def check_columns(settings: Settings, data: Observations) -> None:
+    """Reject kinds and bounds that are not those of columns of the table.
+
+    For commands that fit several methods, of which a refusal would exclude one after the other.
+    """
+    if settings.kinds and settings.likelihood != "auto":
+        raise InputError(
+            "use --kind or --likelihood, not both: --likelihood is the kind of all columns; got "
+            f"{settings.likelihood}."
+        )
+    given = _column_settings(settings, data)
+    choose_kinds(data, given.get("kinds", "auto"))
+
+
+def _column_settings(settings: Settings, data: Observations) -> dict[str, Any]:
+    """The settings that were given for columns, by the names of the estimators."""
+    found: dict[str, Any] = {}
+    if settings.kinds:
+        found["kinds"] = _by_column(settings.kinds, "--kind", "COLUMN=KIND", data)
+    if settings.bounds:
+        given = _by_column(settings.bounds, "--bounds", "COLUMN=LOW:HIGH", data)
+        found["bounds"] = {label: _bounds(text) for label, text in given.items()}
+    return found
 
 
 def _by_column(given: Sequence[str], option: str, form: str, data: Observations) -> dict[Any, str]:

@@ -46,7 +46,9 @@ class HeldOut(NamedTuple):
         """Everything, for JSON."""
         figures = self._asdict()
         groups = figures.pop("groups")
-        return {**figures, **groups.summary()}
+        # Errors that have a meaning if columns have different units come before those across all units.
+        first = {"entries": figures.pop("entries"), **groups.relative_scores()}
+        return {**first, **figures, **groups.summary()}
 
 
 def results_size(data: Observations, with_intervals: bool) -> int:
@@ -67,10 +69,9 @@ def _label_length(labels: np.ndarray) -> int:
 
 def describe_model(model: Any, held_out: HeldOut | None) -> Results:
     """The results of a fit, for the terminal."""
-    own_units = model.completion_.record.has_own_units
     return [
         *_describe_factors(model),
-        *([] if held_out is None else _describe_held_out(held_out, own_units)),
+        *([] if held_out is None else _describe_held_out(held_out)),
         ("Stopped", model.stop_reason_),
         ("Converged", describe_convergence(model)),
     ]
@@ -96,18 +97,13 @@ def _describe_factors(model: Any) -> Results:
     return [*lines, *(("Note", note) for note in notes)]
 
 
-def _describe_held_out(held_out: HeldOut, own_units: bool) -> Results:
+def _describe_held_out(held_out: HeldOut) -> Results:
     error = (
         f"RMSE {held_out.rmse:.4g}, MAE {held_out.mae:.4g} on {held_out.entries:,} held-out "
         f"entries, whose standard deviation is {held_out.spread:.4g}"
     )
-    if held_out.groups.is_mixed:
+    if not held_out.groups.has_one_unit:
         error = held_out.groups.describe_error()
-    elif own_units:
-        error = (
-            f"RMSE {held_out.groups.rmse_in_sd():.3g} standard deviations of the column, on "
-            f"{held_out.entries:,} held-out entries; 1 is that of the column mean"
-        )
     lines = [("Error", error)]
     if not math.isnan(held_out.coverage):
         lines.append(("Coverage", describe_coverage(held_out.coverage, held_out.level)))

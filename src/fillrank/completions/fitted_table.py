@@ -16,6 +16,7 @@ from fillrank.run.recorder import Traces
 from fillrank.runtime.memory import check_table_memory
 from fillrank.runtime.threads import Workers, available_threads
 from fillrank.solvers.fit import PathPoint
+from fillrank.table.column_types import are_numbers
 from fillrank.table.observations import Observations
 
 
@@ -38,6 +39,13 @@ class FittedTable:
     def with_settings(self, **changes: Any) -> Self:
         """The same with other settings, such as ``n_threads``."""
         return replace(self, settings={**self.settings, **changes})
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether columns have other values than numbers, or numbers that cannot be compared."""
+        if not are_numbers(self.observations.column_types):
+            return True
+        return self.record.has_own_units and set(self.posterior.column_kinds) != {"number"}
 
     # Fitted attributes, under the names that the estimators have
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from fillrank.features.new_rows import (
 from fillrank.posterior.protocol import Posterior
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.entries import Entries, rows_of
+from fillrank.table.kinds import check_kinds
+from fillrank.table.new_columns import code_new_columns
 from fillrank.table.observations import Observations
 from fillrank.table.weights import refuse_weights
 
@@ -28,6 +31,8 @@ from fillrank.table.weights import refuse_weights
 _ROWS_AT_ONCE = 4096
 
 Table = TypeVar("Table", bound=FittedTable)
+# The kinds of new columns: by their values, or by label.
+Kinds = Literal["auto"] | Mapping[Any, str]
 
 
 class UnknownFeatures(NamedTuple):
@@ -37,10 +42,20 @@ class UnknownFeatures(NamedTuple):
     columns: np.ndarray | None = None
 
 
-def fold_in(model: Table, table: Any, axis: Axis, row_features: Any, column_features: Any) -> Table:
+class GivenFeatures(NamedTuple):
+    """The features of new rows and of new columns, as users give them."""
+
+    rows: Any = None
+    columns: Any = None
+
+
+def fold_in(
+    model: Table, table: Any, axis: Axis, given_features: GivenFeatures, kinds: Kinds
+) -> Table:
     """Complete new rows, or new columns; see `Completion.fold_in`."""
-    features = _features_of(axis, row_features, column_features)
+    features = _features_of(axis, *given_features)
     source = source_of(model, axis)
+    _check_kinds(source, axis, kinds)
     if features is not None:
         check_features(model, source, axis)
     new = _new_side(model, source, table, features, axis)
@@ -51,7 +66,12 @@ def fold_in(model: Table, table: Any, axis: Axis, row_features: Any, column_feat
     given = code_given(side_of(source.blocks, axis), features, labels, axis)
     with one_blas_thread():
         entries = _reindex(by_new, positions)
-        posterior = _folded_in(model, source, entries, axis, given, new.intervals)
+        if axis == "columns" and source.has_own_kinds:
+            coding = code_new_columns(new, kinds)
+            with model.workers() as workers:
+                posterior = source.fold_in_columns(entries, coding, workers, given, new.intervals)
+        else:
+            posterior = _folded_in(model, source, entries, axis, given, new.intervals)
     return replace(
         model,
         posterior=posterior,
@@ -130,6 +150,18 @@ def check_weights(model: FittedTable, new: Observations) -> None:
     """Reject weights of new entries, unless the method uses them."""
     if model.posterior.levels is not None or not model.posterior.has_draws:
         refuse_weights(new, model.method)
+
+
+def _check_kinds(source: Posterior, axis: Axis, kinds: Kinds) -> None:
+    """Reject kinds unless new columns can have their own."""
+    check_kinds(kinds)
+    if not isinstance(kinds, str) and (axis == "rows" or not source.has_own_kinds):
+        raise InputError(
+            "kinds are for new columns of a table of mixed kinds; new rows have the kinds of the fit, "
+            "and new columns of a table of one kind have that kind",
+            place=Setting("kinds"),
+            advice="Leave it out.",
+        )
 
 
 def _features_of(axis: Axis, row_features: Any, column_features: Any) -> Any:

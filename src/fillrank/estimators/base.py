@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fillrank.completion import Completion, load
+from fillrank.completions.new_rows import Kinds
 from fillrank.completions.unknown_labels import Unknown
 from fillrank.errors import InputError, NotSupportedError, ReadError
 from fillrank.posterior.low_rank import Axis, Kind, Statistic
@@ -299,10 +300,11 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         *,
         row_features: Any = None,
         column_features: Any = None,
+        kinds: Kinds = "auto",
     ) -> Completion:
         """Complete new rows or columns without a new fit; see `Completion.fold_in`."""
         return self._completion.fold_in(
-            table, axis, row_features=row_features, column_features=column_features
+            table, axis, row_features=row_features, column_features=column_features, kinds=kinds
         )
 
     def update(self, more_entries: Any, axis: Axis = "rows") -> Completion:

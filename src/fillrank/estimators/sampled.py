@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
@@ -53,6 +53,7 @@ from fillrank.runtime.progress import report_once, report_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.runtime.warnings import warn_user
 from fillrank.samplers.model import CompleteData, Data, Draw, RemoteData, detect_complete
+from fillrank.table.kinds import check_kinds
 from fillrank.table.latent import latent_data
 from fillrank.table.observations import Observations, fingerprint
 from fillrank.table.units import Units, pad_to_two_rows, standardise
@@ -626,12 +627,8 @@ def _check_thresholds(thresholds: str, likelihood: str) -> None:
 
 def _check_kinds(kinds: Any, likelihood: str) -> None:
     """Reject kinds that are neither "auto" nor a mapping, or that the likelihood contradicts."""
-    is_auto = isinstance(kinds, str) and kinds == "auto"
-    if not is_auto and not isinstance(kinds, Mapping):
-        raise InputError(
-            place=Setting("kinds"), allowed='"auto" or a mapping of column to kind', value=kinds
-        )
-    if not is_auto and likelihood != "auto":
+    check_kinds(kinds)
+    if not isinstance(kinds, str) and likelihood != "auto":
         raise InputError(
             "a likelihood is for all columns, so kinds of single columns cannot be given with it",
             place=Setting("likelihood"),

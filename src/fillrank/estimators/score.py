@@ -16,16 +16,21 @@ from fillrank.table.column_types import coded_columns
 from fillrank.table.observations import Observations
 from fillrank.validation import check_real
 
+# The standard deviation of a constant, relative to its size, is at most this: rounding.
+_ROUNDING = 1e-13
+
 
 class HeldOutPredictions(NamedTuple):
     """Held-out entries, their predictions and, if the method has draws, their intervals.
 
-    ``predicted`` are numbers; ``is_number`` says which entries are numbers too, and not codes of levels.
+    ``columns`` are positions of the fit, negative for columns that it does not know. ``predicted`` are
+    numbers; ``is_number`` says which entries are numbers too, and not codes of levels.
     ``covered`` says which entries are within their intervals or sets, and ``correct``, 1, 0 or NaN,
     which levels are predicted as the most probable ones; NaN for entries that are no levels.
     """
 
     test: Observations
+    columns: np.ndarray
     predicted: np.ndarray
     interval: tuple[np.ndarray, np.ndarray] | None
     level: float
@@ -53,8 +58,13 @@ def score(
     Returns
     -------
     dict
-        ``rmse``, ``mae``, ``nmae`` (the mean absolute error divided by the range of values: that of the
-        scale, or of the entries fitted, or of ``test`` if the model has come from a file without them);
+        ``rmse_in_sd``, the error in standard deviations of the fitted values of each column, where 1 is
+        what the means of the columns achieve: the one to read if columns have different units. In a
+        table of mixed kinds it is that of columns without levels; it is NaN if no column has a standard
+        deviation, or the model has come from a file without entries. Across all columns, in the units
+        of the data: ``rmse``, ``mae``, ``nmae`` (the mean absolute error divided by the range of values:
+        that of the scale, or of the entries fitted, or of ``test`` if the model has come from a file
+        without them);
         ``rmse_rounded``, ``mae_rounded`` and ``nmae_rounded`` with predictions rounded to whole
         numbers; ``coverage``, the share of entries within their intervals; ``interval_score``, the mean
         width of the intervals plus a penalty for entries outside (Gneiting and Raftery 2007; lower is
@@ -111,7 +121,9 @@ def predict_test(
         is_coded = coded_columns(completion.observations.column_types)
         if is_coded is not None:
             is_number = ~is_coded[cells.columns]
-    return HeldOutPredictions(test, predicted, interval, level, is_number, covered, correct)
+    return HeldOutPredictions(
+        test, cells.columns, predicted, interval, level, is_number, covered, correct
+    )
 
 
 def _covered(
@@ -149,6 +161,7 @@ def overall_scores(
     value_range = model.posterior_.units.value_range or (float(seen.min()), float(seen.max()))
     rounded = np.rint(predicted)
     scores = {
+        "rmse_in_sd": _rmse_in_sd(found, model),
         "rmse": rmse(values, predicted),
         "mae": mae(values, predicted),
         "nmae": nmae(values, predicted, value_range),
@@ -161,6 +174,35 @@ def overall_scores(
     is_level = ~np.isnan(found.correct)
     accuracy = float(found.correct[is_level].mean()) if is_level.any() else float("nan")
     return scores | {"accuracy": accuracy}
+
+
+def _rmse_in_sd(found: HeldOutPredictions, model: Estimator | Completion) -> float:
+    """The error in standard deviations of the columns; in a table of mixed kinds, that of numbers."""
+    _, spread = columns_of(model.observations_)
+    own = np.where(found.columns >= 0, spread[found.columns], np.nan)
+    counts = found.is_number & (own > 0)
+    if model.completion_.is_mixed:
+        counts &= np.isnan(found.correct)
+    if not counts.any():
+        return float("nan")
+    return rmse(found.test.values[counts] / own[counts], found.predicted[counts] / own[counts])
+
+
+def columns_of(fitted: Observations) -> tuple[np.ndarray, np.ndarray]:
+    """The share of missing cells of each column, and the standard deviation of its values.
+
+    The standard deviation of a constant is 0. Of a model that was saved without entries, all are NaN.
+    """
+    n_rows, n_columns = fitted.shape
+    if len(fitted) == 0:
+        return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
+    columns, values = fitted.column_index, fitted.values
+    counts = np.bincount(columns, minlength=n_columns)
+    n = np.maximum(counts, 1)
+    means = np.bincount(columns, values, n_columns) / n
+    spread = np.sqrt(np.bincount(columns, (values - means[columns]) ** 2, n_columns) / n)
+    spread[spread <= _ROUNDING * np.abs(means)] = 0.0
+    return 1.0 - counts / n_rows, spread
 
 
 def _interval_scores(found: HeldOutPredictions) -> dict[str, float]:

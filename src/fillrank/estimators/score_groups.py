@@ -10,7 +10,7 @@ from scipy.special import bdtr
 
 from fillrank.completion import Completion
 from fillrank.estimators.base import Estimator
-from fillrank.estimators.score import HeldOutPredictions, predict_test
+from fillrank.estimators.score import HeldOutPredictions, columns_of, predict_test
 from fillrank.table.frames import to_column_table, to_frame
 from fillrank.table.observations import Observations
 
@@ -19,8 +19,6 @@ N_LEVELS = 5
 FEWEST_VALUES = 20
 # The probability of a false warning about the intervals of a column.
 _FALSE_ALARMS = 0.001
-# The standard deviation of a constant, relative to its size, is at most this: rounding.
-_ROUNDING = 1e-13
 
 
 class GroupSums(NamedTuple):
@@ -165,8 +163,7 @@ def level_fields(scores: GroupScores) -> dict[str, np.ndarray]:
 
 def sums_by_column(found: HeldOutPredictions, model: Estimator | Completion) -> GroupSums:
     """Sums for each column of the table that was fitted."""
-    columns = _column_positions(found.test, model.observations_)
-    return _sums(found, model.observations_, columns, columns, model.observations_.shape[1])
+    return _sums(found, model.observations_, found.columns, model.observations_.shape[1])
 
 
 def sums_by_level(found: HeldOutPredictions, model: Estimator | Completion) -> GroupSums:
@@ -178,8 +175,7 @@ def sums_by_level(found: HeldOutPredictions, model: Estimator | Completion) -> G
     fifths = np.zeros(len(found.test), dtype=np.int64)
     if fifths.size:
         fifths = np.searchsorted(np.quantile(found.predicted, shares), found.predicted)
-    columns = _column_positions(found.test, model.observations_)
-    return _sums(found, model.observations_, columns, fifths, N_LEVELS)
+    return _sums(found, model.observations_, fifths, N_LEVELS)
 
 
 def _numbers_only(found: HeldOutPredictions) -> HeldOutPredictions:
@@ -189,6 +185,7 @@ def _numbers_only(found: HeldOutPredictions) -> HeldOutPredictions:
     chosen = np.flatnonzero(found.is_number)
     return found._replace(
         test=found.test[chosen],
+        columns=found.columns[chosen],
         predicted=found.predicted[chosen],
         covered=None if found.covered is None else found.covered[chosen],
         correct=found.correct[chosen],
@@ -201,25 +198,15 @@ def add_sums(parts: Iterable[GroupSums]) -> GroupSums:
     return GroupSums(*(np.sum(each, axis=0) for each in zip(*parts, strict=True)))
 
 
-def _column_positions(test: Observations, fitted: Observations) -> np.ndarray:
-    """The position that the column of each entry has in the table that was fitted."""
-    used, of_entry = np.unique(test.column_index, return_inverse=True)
-    return fitted.column_positions(test.column_labels[used])[of_entry]
-
-
 def _sums(
-    found: HeldOutPredictions,
-    fitted: Observations,
-    columns: np.ndarray,
-    groups: np.ndarray,
-    n_groups: int,
+    found: HeldOutPredictions, fitted: Observations, groups: np.ndarray, n_groups: int
 ) -> GroupSums:
     def total(values: np.ndarray) -> np.ndarray:
         return np.bincount(groups, values, n_groups)
 
-    values = found.test.values
+    values, columns = found.test.values, found.columns
     errors = np.where(found.is_number, found.predicted - values, np.nan)
-    missing, spread = _columns_of(fitted)
+    missing, spread = columns_of(fitted)
     has_spread = spread[columns] > 0
     relative = np.zeros(len(values))
     relative[has_spread] = (errors[has_spread] / spread[columns][has_spread]) ** 2
@@ -241,23 +228,6 @@ def _sums(
         total(is_usual),
         total(is_level & (found.correct != is_usual)),
     )
-
-
-def _columns_of(fitted: Observations) -> tuple[np.ndarray, np.ndarray]:
-    """The share of missing cells of each column, and the standard deviation of its values.
-
-    The standard deviation of a constant is 0. Of a model that was saved without entries, all are NaN.
-    """
-    n_rows, n_columns = fitted.shape
-    if len(fitted) == 0:
-        return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
-    columns, values = fitted.column_index, fitted.values
-    counts = np.bincount(columns, minlength=n_columns)
-    n = np.maximum(counts, 1)
-    means = np.bincount(columns, values, n_columns) / n
-    spread = np.sqrt(np.bincount(columns, (values - means[columns]) ** 2, n_columns) / n)
-    spread[spread <= _ROUNDING * np.abs(means)] = 0.0
-    return 1.0 - counts / n_rows, spread
 
 
 def _most_frequent(fitted: Observations, columns: np.ndarray) -> np.ndarray:

@@ -36,10 +36,15 @@ bounded as in the sampler, where v_k is the variance of component k of A - F B, 
 that vary. That is the mean of lambda given B and these variances, without its prior. If some features
 of a new row are not known, F has only the others: what it does not explain is then in L.
 
-Of values of other kinds than numbers only an interval is known. From the middle of the intervals there
-are ten alternations of (a, c | values) and values | a, c, which are normal in their intervals. If the
-thresholds between levels differ by row, those of a new row have the means and variances of the draw's
-own rows, and are drawn before the values, with these integrated out
+Of values of other kinds than numbers only an interval is known. There are ten alternations of
+(a, c | values), c | a without the values, and values | a, c, which are normal in their intervals. The
+second step, and the start, use a normal approximation of c given the intervals
+(`fillrank.kernels.interval_rows`): without them, alternations would be far too few where the signal is
+much larger than the noise. With Student-t noise there is no such step, and the start is in the middle of
+the intervals.
+
+If the thresholds between levels differ by row, those of a new row have the means and variances of the
+draw's own rows, and are drawn in every alternation, with the values integrated out
 (`fillrank.kernels.row_thresholds`).
 
 A row without entries has the prior. The draws of the columns do not change, whereas a new fit would
@@ -59,7 +64,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from fillrank.draws.gamma import gamma
-from fillrank.draws.normal import normal_from_bits
+from fillrank.draws.normal import normal, normal_from_bits
 from fillrank.draws.streams import (
     AUGMENTATION,
     ROW_SCALARS,
@@ -75,6 +80,7 @@ from fillrank.draws.streams import (
 from fillrank.draws.truncated_normal import truncated_normal
 from fillrank.kernels.factors import gram
 from fillrank.kernels.gaussian_rows import NO_LIMITS
+from fillrank.kernels.interval_rows import slice_coefficients, update_sites
 from fillrank.kernels.row_thresholds import (
     ThresholdPrior,
     draw_thresholds_of_row,
@@ -87,6 +93,7 @@ from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.feature_steps import STRENGTHS
 from fillrank.samplers.model import SMALLEST_NOISE, Draw
+from fillrank.samplers.noise_steps import FIXED_VARIANCE
 from fillrank.table.entries import Entries
 
 # A chain that no run has: the draws of new rows are independent of those of the fit with the same seed.
@@ -99,8 +106,8 @@ _PRECISIONS = 8
 # Alternations of coefficients and weights for Student-t noise. Each has its own random numbers: those of
 # draw t + step * _STEP, where t is below _STEP.
 _ALTERNATIONS, _STEP = 3, 2**16
-# The same for values of which only an interval is known.
-_VALUE_ALTERNATIONS = 10
+# The same for values of which only an interval is known, and sweeps of their normal approximation.
+_VALUE_ALTERNATIONS, _APPROXIMATIONS = 10, 6
 # New rows whose h is computed together.
 _TOGETHER = 4096
 # Against division by 0 if all weights of a block are 0.
@@ -154,7 +161,8 @@ class _Group(NamedTuple):
     ``rows`` says for each new row whether it is in the group; it is empty if all are. ``fitted`` (m, p)
     and ``new`` (n_new, p) are the known blocks, side by side, ``gram`` is F^T F of the first.
     ``weights`` (p,) are the positions of their weights in a draw, ``blocks`` (p,) the numbers of their
-    blocks.
+    blocks. ``is_fixed`` is whether the variance of their noise is fixed; if it is not, the fitted rows
+    ``varies`` are those whose precisions they may have, all if it is empty.
     """
 
     rows: np.ndarray
@@ -163,6 +171,18 @@ class _Group(NamedTuple):
     gram: np.ndarray
     weights: np.ndarray
     blocks: np.ndarray
+    is_fixed: bool = False
+    varies: np.ndarray = np.zeros(0, dtype=bool)
+
+
+class FixedNoise(NamedTuple):
+    """Which of the fitted rows (m,) and of the new rows (n_new,) have noise of a fixed variance.
+
+    In the transposed table of a table of mixed kinds, those are the latent columns of two levels.
+    """
+
+    fitted: np.ndarray
+    new: np.ndarray
 
 
 _ALL = np.zeros(0, dtype=bool)
@@ -296,8 +316,11 @@ def _weigh(tile, n, w, precision, degrees, stream, row, weighted):
 
 
 @njit
-def _draw_thresholds(entries, i, regression, tile, origin, w, precision, values, ends, stream):
-    """Draw the thresholds of a new row, given w and a, in place."""
+def _draw_thresholds(entries, i, regression, tile, origin, w, precision, values, cuts, stream):
+    """Draw the thresholds of a new row, given w and a, in place.
+
+    ``origin`` has the y_j of the values in ``entries``.
+    """
     first, k, n = entries.pointers[i], w.size, origin.size
     signals, precisions = np.empty(n), np.empty(n)
     for t in range(n):
@@ -309,40 +332,87 @@ def _draw_thresholds(entries, i, regression, tile, origin, w, precision, values,
         signals[t] = entries.values[first + t] + (mean - origin[t]) / unit
         precisions[t] = unit * math.sqrt(precision)
     sort_by_level(entries.cells[first : first + n], signals, precisions, values)
-    draw_thresholds_of_row(ends, values, regression.threshold_prior, stream, i)
+    draw_thresholds_of_row(cuts, values, regression.threshold_prior, stream, i)
 
 
 @njit
-def _interval_ends(regression, ends, j, cell):
+def _interval_ends(regression, cuts, j, cell):
     """The ends of the interval with this number, in column j of a row with these thresholds."""
-    if ends.size:
-        return ends[cell], ends[cell + 1]
+    if cuts.size:
+        return cuts[cell], cuts[cell + 1]
     if regression.thresholds.size:
         return regression.thresholds[j, cell], regression.thresholds[j, cell + 1]
     return regression.limits[0, cell], regression.limits[1, cell]
 
 
 @njit
-def _draw_values(entries, i, regression, tile, origin, w, precision, ends, stream):
-    """Draw the y_j of a row of which an interval is known, given w and a, in place.
+def _find_ends(entries, i, regression, origin, cuts, ends):
+    """``ends`` (2, n) become those of the intervals of the y_j of a row, NaN for known values.
 
-    ``origin`` holds the y_j of the values in ``entries``; ``ends`` are the thresholds of the row.
+    Returns whether there are intervals. ``origin`` has the y_j of the values in ``entries``, ``cuts``
+    the thresholds of the row.
     """
-    first, k = entries.pointers[i], w.size
+    first, found = entries.pointers[i], False
     for t in range(origin.size):
         cell = entries.cells[first + t]
         if cell < 0:
+            ends[0, t], ends[1, t] = math.nan, math.nan
+            continue
+        found = True
+        j, value = entries.indices[first + t], entries.values[first + t]
+        root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
+        unit = root / regression.noise_sd[j]
+        low, high = _interval_ends(regression, cuts, j, cell)
+        ends[0, t], ends[1, t] = origin[t] + unit * (low - value), origin[t] + unit * (high - value)
+    return found
+
+
+@njit
+def _draw_values(tile, n, ends, w, precision, stream, row):
+    """Draw the y_j of a row of which an interval is known, given w and a, in place."""
+    k = w.size
+    for t in range(n):
+        if math.isnan(ends[0, t]):
             continue
         mean = 0.0
         for a in range(k):
             mean += tile[a, t] * w[a]
-        root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
-        j, value = entries.indices[first + t], entries.values[first + t]
-        unit = root / regression.noise_sd[j]
-        low, high = _interval_ends(regression, ends, j, cell)
-        low, high = origin[t] + unit * (low - value), origin[t] + unit * (high - value)
-        seek(stream, i, t)
-        tile[k, t] = truncated_normal(stream, mean, 1.0 / math.sqrt(precision), low, high)
+        seek(stream, row, t)
+        sd = 1.0 / math.sqrt(precision)
+        tile[k, t] = truncated_normal(stream, mean, sd, ends[0, t], ends[1, t])
+
+
+@njit
+def _approximate(tile, n, ends, precision, sites, weighted, gram, system):
+    """``system`` becomes that of a normal approximation of w given the values and the intervals."""
+    k = system.shape[1]
+    x = np.empty(k)
+    for t in range(n):
+        is_known = math.isnan(ends[0, t])
+        sites[0, t], sites[1, t] = tile[k, t], precision if is_known else 0.0
+    for step in range(_APPROXIMATIONS + 1):
+        for t in range(n):
+            root = math.sqrt(sites[1, t])
+            for a in range(k):
+                weighted[a, t] = root * tile[a, t]
+            weighted[k, t] = root * sites[0, t]
+        _products(weighted, n, gram)
+        _factorise(gram, 1.0, system)
+        if step < _APPROXIMATIONS:
+            update_sites(tile, n, ends, precision, system, sites, x)
+
+
+@njit
+def _start_values(tile, n, ends, precision, approximation, stream, row):
+    """Draw the y_j of a row in intervals, given w from a normal approximation and a step from it."""
+    k = approximation.shape[1]
+    seek(stream, row, n)
+    w = np.empty(k)
+    for a in range(k):
+        w[a] = approximation[k, a] + normal(stream)
+    _solve_transposed(approximation, w)
+    slice_coefficients(tile, n, ends, precision, approximation, w, stream)
+    _draw_values(tile, n, ends, w, precision, stream, row)
 
 
 @njit
@@ -413,14 +483,17 @@ def _regress_rows(entries, regression, address, new, start, stop):
     longest = longest_row(entries.pointers, start, stop)
     is_student, has_intervals = degrees < math.inf, entries.cells.size > 0
     last = _ALTERNATIONS - 1 if is_student else 0
-    n_ends = new.thresholds.shape[1]
-    if has_intervals or n_ends:
+    n_cuts = new.thresholds.shape[1]
+    if has_intervals or n_cuts:
         last = _VALUE_ALTERNATIONS - 1
-    tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, longest if is_student else 0))
+    n_weighted = longest if is_student or has_intervals else 0
+    tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, n_weighted))
+    ends, sites = np.empty((2, n_weighted)), np.empty((2, n_weighted))
+    approximation = np.empty((k + 1, k))
     gram, system = np.empty((k + 1, k + 1)), np.empty((k + 1, k))
     bits, probabilities = np.empty(k, dtype=np.uint64), np.empty(precisions.size)
     centre, w, noise, c = regression.mean.copy(), np.empty(k), np.empty(k), np.empty(k)
-    by_level = empty_values(longest, max(n_ends - 1, 1))
+    by_level = empty_values(longest, max(n_cuts - 1, 1))
     scale = 1.0
     for i in range(start, stop):
         if regression.rows.size and not regression.rows[i]:
@@ -432,8 +505,16 @@ def _regress_rows(entries, regression, address, new, start, stop):
             scale = regression.scales[i]
             _widen(tile, n, k, scale)
         origin = tile[k, :n].copy()
-        ends = new.thresholds[i] if n_ends else centre[:0]
-        ends[1:-1] = regression.threshold_prior.means
+        cuts = new.thresholds[i] if n_cuts else centre[:0]
+        cuts[1:-1] = regression.threshold_prior.means
+        is_sliced = False
+        if has_intervals:
+            is_sliced = _find_ends(entries, i, regression, origin, cuts, ends) and not is_student
+        if is_sliced:
+            a = precisions[precisions.size // 2]
+            _approximate(tile, n, ends, a, sites, weighted, gram, approximation)
+            stream = start_stream(key, address.sweep + (last + 1) * _STEP, AUGMENTATION)
+            _start_values(tile, n, ends, a, approximation, stream, i)
         for step in range(last + 1):
             sweep = address.sweep + step * _STEP
             _products(weighted if step and is_student else tile, n, gram)
@@ -446,16 +527,20 @@ def _regress_rows(entries, regression, address, new, start, stop):
             stream = start_stream(key, sweep, address.purpose)
             _draw_coefficients(system, stream, i, bits, w, noise)
             if step < last:
-                if n_ends:
-                    stream = start_stream(key, sweep, THRESHOLDS)
+                stream, drawn = start_stream(key, sweep, AUGMENTATION), w + noise
+                if is_sliced:
+                    seek(stream, i, n)
+                    slice_coefficients(tile, n, ends, a, approximation, drawn, stream)
+                if n_cuts:
+                    of_cuts = start_stream(key, sweep, THRESHOLDS)
                     _draw_thresholds(
-                        entries, i, regression, tile, origin, w + noise, a, by_level, ends, stream
+                        entries, i, regression, tile, origin, drawn, a, by_level, cuts, of_cuts
                     )
-                stream = start_stream(key, sweep, AUGMENTATION)
+                    _find_ends(entries, i, regression, origin, cuts, ends)
                 if has_intervals:
-                    _draw_values(entries, i, regression, tile, origin, w + noise, a, ends, stream)
+                    _draw_values(tile, n, ends, drawn, a, stream, i)
                 if is_student:
-                    _weigh(tile, n, w + noise, a, degrees, stream, i, weighted)
+                    _weigh(tile, n, drawn, a, degrees, stream, i, weighted)
         for b in range(k):
             c[b] = centre[b]
             w[b] *= scale
@@ -508,6 +593,29 @@ def _groups(features: RowFeatures | None, dtype: np.dtype, workers: Workers) -> 
     ]
 
 
+def _by_noise(groups: list[_Group], noise: FixedNoise | None) -> list[_Group]:
+    """The groups, each divided into the rows with fixed noise and the others."""
+    if noise is None:
+        return groups
+    varies = ~noise.fitted if not noise.fitted.all() else _ALL
+    found = []
+    for group in groups:
+        own = group.rows if group.rows.size else np.ones(noise.new.size, dtype=bool)
+        for is_fixed in (True, False):
+            rows = own & (noise.new == is_fixed)
+            if rows.any():
+                found.append(group._replace(rows=rows, is_fixed=is_fixed, varies=varies))
+    return found
+
+
+def _precisions(draw: Draw, group: _Group) -> np.ndarray:
+    """The precisions that new rows of a group can have under a draw."""
+    if group.is_fixed:
+        return np.array([max(draw.noise.variance, SMALLEST_NOISE) / FIXED_VARIANCE])
+    rows = draw.noise.rows
+    return _quantiles(rows[group.varies] if group.varies.size else rows)
+
+
 def _without_features(rows: np.ndarray) -> _Group:
     return _Group(rows, _NOTHING_KNOWN, _NOTHING_KNOWN, _NOTHING_KNOWN, _NO_NUMBERS, _NO_NUMBERS)
 
@@ -551,7 +659,7 @@ def _regression(draw: Draw, basis: np.ndarray, group: _Group, limits: np.ndarray
         factors,
         right @ mean,
         noise_sd / roots,
-        _quantiles(noise.rows),
+        _precisions(draw, group),
         noise.degrees if noise.degrees < NEARLY_NORMAL else math.inf,
         basis.T @ right,
         right,
@@ -622,6 +730,7 @@ def fold_in_rows(
     seed: int = 0,
     features: RowFeatures | None = None,
     limits: np.ndarray = NO_LIMITS,
+    fixed: FixedNoise | None = None,
 ) -> tuple[list[Draw], Draw]:
     """The posterior of new rows in the columns that were fitted: its draws and its mean.
 
@@ -641,6 +750,8 @@ def fold_in_rows(
         The features whose weights the draws have; None if they have none.
     limits : ndarray (2, k)
         The ends of the intervals of which the entries have numbers; those of the draws come first.
+    fixed : FixedNoise, optional
+        Which rows have noise of a fixed variance; None if none has.
 
     Returns
     -------
@@ -658,7 +769,7 @@ def fold_in_rows(
     """
     n_rows = entries.pointers.size - 1
     basis = np.linalg.qr(mean.right).Q
-    groups = _groups(features, basis.dtype, workers)
+    groups = _by_noise(_groups(features, basis.dtype, workers), fixed)
     means, variances = np.zeros((n_rows, basis.shape[1])), np.zeros(n_rows)
     key = chain_key(seed, _NO_CHAIN)
     folded = []

@@ -30,6 +30,7 @@ from fillrank.samplers.model import Draw
 from fillrank.table.entries import Entries
 from fillrank.table.labels import format_labels
 from fillrank.table.latent import Coding, Scale, encode, latent_ends
+from fillrank.table.new_columns import LatentColumns, encode_columns
 from fillrank.table.units import Units
 
 # Cells computed together.
@@ -148,6 +149,11 @@ class KindPosterior:
         return out[:, np.argsort(scale.levels)]
 
     @property
+    def has_own_kinds(self) -> bool:
+        """Whether new columns have kinds of their own: not if all columns share one scale."""
+        return len(self.coding.scales) > 1 or self.coding.scales[0].n_latent > 1
+
+    @property
     def column_kinds(self) -> list[str]:
         """The kind of the values of each column."""
         return [self.coding.scales[g].kind for g in self.coding.scale_of]
@@ -239,7 +245,8 @@ class KindPosterior:
     ) -> KindPosterior:
         """The posterior of new rows, or of new columns if all columns have one scale.
 
-        ``entries`` are in the units of the data, and have numbers of ``intervals`` (n, 2).
+        ``entries`` are in the units of the data, and have numbers of ``intervals`` (n, 2). Columns with
+        kinds of their own are for `fold_in_columns`.
         """
         if axis == "columns":
             coding, coded, limits = self._encode_new_columns(entries, intervals)
@@ -250,6 +257,43 @@ class KindPosterior:
         new = self.low_rank.fold_in_standard(coded, axis, workers, features, limits, units)
         return replace(self, low_rank=new, coding=coding)
 
+    def fold_in_columns(
+        self,
+        entries: Entries,
+        coding: Coding,
+        workers: Workers,
+        features: np.ndarray | None = None,
+        intervals: np.ndarray | None = None,
+    ) -> KindPosterior:
+        """The posterior of new columns, which are coded in their own way.
+
+        Their units, levels and thresholds are those of the coding in all draws. Numbers have noise like
+        the columns of the fit; that of two levels is fixed, as in the fit.
+        """
+        n = coding.scale_of.size
+        columns = self._latent_columns(coding, entries, np.arange(n), intervals)
+        given = None if features is None else features[coding.column_of]
+        after = columns.after(self.n_limits)
+        new = self.low_rank.fold_in_latent(after, workers, given, self.are_fixed)
+        limits = columns.limits[:, : coding.n_level_intervals]
+        draws = [draw._replace(limits=limits) for draw in new.draws]
+        return replace(self, low_rank=replace(new, draws=draws), coding=coding)
+
+    @property
+    def n_limits(self) -> int:
+        """The number of intervals that the draws have: those of levels."""
+        return self.low_rank.draws[0].limits.shape[1]
+
+    @property
+    def are_fixed(self) -> np.ndarray:
+        """Whether the noise of each latent column is fixed."""
+        return np.isin(np.arange(self.low_rank.shape[1]), self.coding.fixed_columns())
+
+    def _latent_columns(
+        self, coding: Coding, entries: Entries, positions: np.ndarray, intervals: np.ndarray | None
+    ) -> LatentColumns:
+        return encode_columns(coding, entries, positions, self.shape[0], intervals)
+
     def update(
         self,
         entries: Entries,
@@ -259,11 +303,16 @@ class KindPosterior:
         source: KindPosterior,
         intervals: np.ndarray | None = None,
     ) -> KindPosterior:
-        """The same with some rows drawn again, given all of their entries."""
+        """The same with some rows (or columns) drawn again, given all of their entries.
+
+        The units, levels and thresholds of columns do not change.
+        """
         if axis == "columns":
-            raise NotSupportedError(
-                "columns of different kinds learn from new entries by a new fit only."
-            )
+            columns = self._latent_columns(self.coding, entries, positions, intervals)
+            if source.coding is not self.coding:
+                columns = columns.after(source.n_limits)
+            new = self.low_rank.update_latent(columns, workers, source.low_rank, source.are_fixed)
+            return replace(self, low_rank=new)
         coded, limits = encode(self.coding, entries, intervals)
         new = self.low_rank.update_standard(
             coded, positions, axis, workers, source.low_rank, limits
@@ -435,9 +484,10 @@ class KindPosterior:
         self, entries: Entries, intervals: np.ndarray | None
     ) -> tuple[Coding, Entries, np.ndarray]:
         """New columns, each a line of ``entries``, on the scale that all columns share."""
-        if len(self.coding.scales) > 1 or self.coding.scales[0].n_latent > 1:
+        if self.has_own_kinds:
             raise NotSupportedError(
-                "new columns of a table of different kinds need a new fit: their kind is not known."
+                "a column without values cannot be predicted in a table of different kinds: its kind is "
+                "not known. fold_in completes new columns that have some."
             )
         n = entries.pointers.size - 1
         coding = self.coding._replace(

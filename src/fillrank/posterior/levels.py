@@ -20,6 +20,7 @@ from fillrank.samplers import ipm3f as gibbs
 from fillrank.solvers import ipm3f as variational
 from fillrank.solvers import m3f
 from fillrank.table.entries import Entries
+from fillrank.table.latent import Coding
 from fillrank.table.levels import Levels
 from fillrank.table.units import Units
 
@@ -151,6 +152,11 @@ class LevelPosterior:
         raise NotSupportedError("predictions by margins have no probabilities of levels.")
 
     @property
+    def has_own_kinds(self) -> bool:
+        """All columns have the same levels."""
+        return False
+
+    @property
     def column_kinds(self) -> list[str]:
         """All are ordered levels."""
         return ["ordered"] * self.shape[1]
@@ -275,6 +281,17 @@ class LevelPosterior:
         numbers = Levels(self.levels).encode(entries)
         scorers = self.fit_rows(self.scorers, numbers, self.levels.size, workers)
         return LevelPosterior(scorers, self.levels, self.fit_rows)
+
+    def fold_in_columns(
+        self,
+        entries: Entries,
+        coding: Coding,
+        workers: Workers,
+        features: np.ndarray | None = None,
+        intervals: np.ndarray | None = None,
+    ) -> LevelPosterior:
+        """Not supported: all columns have the same levels."""
+        raise NotSupportedError("max-margin methods have no kinds of columns.")
 
     def update(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betaln, logsumexp, ndtri
 
 from fillrank.errors import InputError, NotSupportedError, Setting
-from fillrank.features.blocks import NO_BLOCKS, Blocks
+from fillrank.features.blocks import NO_BLOCKS, Block, Blocks
 from fillrank.features.new_rows import Axis as Axis
 from fillrank.features.new_rows import (
     is_given,
@@ -28,13 +28,14 @@ from fillrank.kernels.predictions import (
     restored_pair_values,
     student,
 )
-from fillrank.posterior.fold_in import RowFeatures, fold_in_rows
+from fillrank.posterior.fold_in import FixedNoise, RowFeatures, fold_in_rows
 from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.recommend import Top, TopQuery, best_by_draw, best_by_mean, best_by_quantile
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw, Noise
 from fillrank.table.entries import Entries
-from fillrank.table.latent import FAR
+from fillrank.table.latent import FAR, Coding
+from fillrank.table.new_columns import LatentColumns
 from fillrank.table.units import Units, location_and_scale, standardise_new
 
 Kind = Literal["signal", "observation"]
@@ -151,6 +152,19 @@ def _spliced_mean(mean: Draw, new: Draw, positions: np.ndarray, axis: Axis) -> D
     turn = new.right.T.astype(np.float64) @ mean.right
     left = np.linalg.lstsq(turn, new.left.T.astype(np.float64), rcond=_ROUNDING)[0].T
     return _spliced(mean, new._replace(left=left), positions, "rows")
+
+
+def _row_features(side: tuple[Block, ...], values: list[np.ndarray]) -> RowFeatures | None:
+    """The blocks of fitted rows and their values for new ones; None without any."""
+    if not side:
+        return None
+    return RowFeatures([block.values for block in side], values, known_blocks(values))
+
+
+def _given_at(side: tuple[Block, ...], positions: np.ndarray) -> np.ndarray | None:
+    """The values of given blocks at some positions, side by side."""
+    given = [block.values[positions] for block in side if is_given(block)]
+    return np.hstack(given) if given else None
 
 
 @dataclass(frozen=True)
@@ -310,6 +324,11 @@ class LowRankPosterior:
         raise _no_levels()
 
     @property
+    def has_own_kinds(self) -> bool:
+        """New columns are numbers as the others are."""
+        return False
+
+    @property
     def column_kinds(self) -> list[str]:
         """All are numbers."""
         return ["number"] * self.shape[1]
@@ -366,6 +385,17 @@ class LowRankPosterior:
         standard, limits = _standard_intervals(standard, columns, units, intervals)
         return self.fold_in_standard(standard, axis, workers, features, limits, units)
 
+    def fold_in_columns(
+        self,
+        entries: Entries,
+        coding: Coding,
+        workers: Workers,
+        features: np.ndarray | None = None,
+        intervals: np.ndarray | None = None,
+    ) -> LowRankPosterior:
+        """Not supported: new columns have no kinds of their own."""
+        raise NotSupportedError("new columns of a table of numbers are numbers.")
+
     def fold_in_standard(
         self,
         entries: Entries,
@@ -380,6 +410,23 @@ class LowRankPosterior:
         ``units`` are those of the columns of the result.
         """
         new = self._regress(entries, axis, workers, features, limits)
+        return self._with_new_side(entries, axis, new, units)
+
+    def fold_in_latent(
+        self,
+        columns: LatentColumns,
+        workers: Workers,
+        features: np.ndarray | None,
+        fixed: np.ndarray,
+    ) -> LowRankPosterior:
+        """The posterior of new latent columns; ``fixed`` (n,) marks fitted ones with fixed noise."""
+        new = self._regress_latent(columns, workers, features, fixed)
+        units = Units.equal(0.0, 1.0, columns.first.size, None)
+        return self._with_new_side(columns.entries, "columns", new, units)
+
+    def _with_new_side(
+        self, entries: Entries, axis: Axis, new: _NewSide, units: Units
+    ) -> LowRankPosterior:
         blocks = with_new_side(self.blocks, axis, new.values, entries.pointers.size - 1)
         return LowRankPosterior(new.draws, units, new.mean, self.has_draws, blocks)
 
@@ -394,17 +441,37 @@ class LowRankPosterior:
         """The draws of new rows (or columns), from their entries in standard units."""
         side = side_of(self.blocks, axis)
         values = new_values(side, entries, features)
-        both = None
-        if side:
-            fitted = [block.values for block in side]
-            both = RowFeatures(fitted, values, known_blocks(values))
-        if axis == "rows":
-            draws, mean = fold_in_rows(self.draws, self.mean, entries, workers, 0, both, limits)
-            return _NewSide(draws, mean, values)
-        turned = [draw.transpose() for draw in self.draws]
+        if axis == "columns":
+            return self._regress_columns(entries, workers, values, limits)
+        both = _row_features(side, values)
+        draws, mean = fold_in_rows(self.draws, self.mean, entries, workers, 0, both, limits)
+        return _NewSide(draws, mean, values)
+
+    def _regress_latent(
+        self,
+        columns: LatentColumns,
+        workers: Workers,
+        features: np.ndarray | None,
+        fixed: np.ndarray,
+    ) -> _NewSide:
+        """The draws of new latent columns; those of one column share its pattern of missing values."""
+        values = new_values(self.blocks.columns, columns.entries, features)
+        values = [each[columns.first] for each in values]
+        noise = FixedNoise(fixed, columns.fixed)
+        return self._regress_columns(columns.entries, workers, values, columns.limits, noise)
+
+    def _regress_columns(
+        self,
+        entries: Entries,
+        workers: Workers,
+        values: list[np.ndarray],
+        limits: np.ndarray,
+        fixed: FixedNoise | None = None,
+    ) -> _NewSide:
+        turned, mean = [draw.transpose() for draw in self.draws], self.mean.transpose()
+        both = _row_features(self.blocks.columns, values)
         # Another seed: the draws of new columns are independent of those of new rows.
-        mean = self.mean.transpose()
-        draws, mean = fold_in_rows(turned, mean, entries, workers, 1, both, limits)
+        draws, mean = fold_in_rows(turned, mean, entries, workers, 1, both, limits, fixed)
         return _NewSide([draw.transpose() for draw in draws], mean.transpose(), values)
 
     def update(
@@ -448,10 +515,24 @@ class LowRankPosterior:
         limits: np.ndarray,
     ) -> LowRankPosterior:
         """The same for entries in standard units, as in `fold_in_standard`."""
-        side = side_of(self.blocks, axis)
-        given = [block.values[positions] for block in side if is_given(block)]
-        features = np.hstack(given) if given else None
+        features = _given_at(side_of(self.blocks, axis), positions)
         new = source._regress(entries, axis, workers, features, limits)
+        return self._with_side_at(positions, axis, new)
+
+    def update_latent(
+        self,
+        columns: LatentColumns,
+        workers: Workers,
+        source: LowRankPosterior,
+        fixed: np.ndarray,
+    ) -> LowRankPosterior:
+        """The same with some latent columns drawn again, as in `fold_in_latent`."""
+        features = _given_at(self.blocks.columns, columns.positions)
+        new = source._regress_latent(columns, workers, features, fixed)
+        return self._with_side_at(columns.positions, "columns", new)
+
+    def _with_side_at(self, positions: np.ndarray, axis: Axis, new: _NewSide) -> LowRankPosterior:
+        side = side_of(self.blocks, axis)
         blocks = self.blocks._replace(**{axis: with_values_at(side, positions, new.values)})
         mean = _spliced_mean(self.mean, new.mean, positions, axis)
         draws = [mean]

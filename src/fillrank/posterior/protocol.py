@@ -12,6 +12,7 @@ from fillrank.posterior.low_rank import Axis, Kind, LowRankPosterior, Statistic
 from fillrank.posterior.recommend import Top, TopQuery
 from fillrank.runtime.threads import Workers
 from fillrank.table.entries import Entries
+from fillrank.table.latent import Coding
 from fillrank.table.units import Units
 
 
@@ -85,6 +86,10 @@ class Posterior(Protocol):
         """The probabilities (cells, levels) of the levels of a column."""
 
     @property
+    def has_own_kinds(self) -> bool:
+        """Whether new columns have kinds of their own, so that `fold_in_columns` takes them."""
+
+    @property
     def column_kinds(self) -> list[str]:
         """The kind of the values of each column."""
 
@@ -123,6 +128,16 @@ class Posterior(Protocol):
         ``features`` (n_new, p) are their values in the blocks of given features, and ``intervals``
         (k, 2) the ends of the intervals of which entries have numbers.
         """
+
+    def fold_in_columns(
+        self,
+        entries: Entries,
+        coding: Coding,
+        workers: Workers,
+        features: np.ndarray | None = None,
+        intervals: np.ndarray | None = None,
+    ) -> Self:
+        """The posterior of new columns that are coded in their own way, as in `fold_in`."""
 
     def update(
         self,

@@ -42,8 +42,17 @@ class ColumnKind(NamedTuple):
     reason: str = ""
 
 
+def check_kinds(kinds: Any) -> None:
+    """Reject kinds that are neither "auto" nor a mapping."""
+    is_auto = isinstance(kinds, str) and kinds == "auto"
+    if not is_auto and not isinstance(kinds, Mapping):
+        raise InputError(
+            place=Setting("kinds"), allowed='"auto" or a mapping of column to kind', value=kinds
+        )
+
+
 def choose_kinds(
-    observations: Observations, kinds: Literal["auto"] | Mapping[Any, str]
+    observations: Observations, kinds: Literal["auto"] | Mapping[Any, str], alone: bool = False
 ) -> list[ColumnKind]:
     """The kind of every column.
 
@@ -52,6 +61,9 @@ def choose_kinds(
     observations : Observations
     kinds : "auto" or mapping of column label to kind
         Columns that a mapping does not name are chosen as by "auto".
+    alone : bool
+        Whether each column is chosen by its own values alone, as a new one of a table of mixed kinds is,
+        and columns that are alike are not one scale of numbers.
 
     Raises
     ------
@@ -72,7 +84,9 @@ def choose_kinds(
             found.append(_auto_kind(each, values, bool(has_intervals[j])))
         else:
             found.append(ColumnKind("number"))
-    if not given and _is_one_scale(observations, types) and not _are_mostly_ordered(found):
+    if given or alone or _are_mostly_ordered(found):
+        return found
+    if _is_one_scale(observations, types):
         return [ColumnKind("number")] * len(found)
     return found
 
