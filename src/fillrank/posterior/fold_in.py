@@ -18,7 +18,7 @@ marginal likelihood
 
 For Student-t noise with nu degrees of freedom, b_j is multiplied by a weight
 u_j ~ Gamma(nu / 2, nu / 2). From u = 1 there are three alternations of (a, c | u) and u | a, c: enough
-to reduce the weights of outliers, but not exact.
+to reduce the weights of outliers, but not exact. The weights of Laplace noise are drawn in the same way.
 
 With features F of the rows, mean and L L^T are the distribution of the draw's own rows A without what
 their features explain, A - F B, with the weights B of the draw. A new row with features f does not have
@@ -37,7 +37,8 @@ that vary. That is the mean of lambda given B and these variances, without its p
 of a new row are not known, F has only the others: what it does not explain is then in L.
 
 Of values of other kinds than numbers only an interval is known. From the middle of the intervals there
-are ten alternations of (a, c | values) and values | a, c, which are normal in their intervals.
+are ten alternations of (a, c | values) and values | a, c, which are normal in their intervals. With
+another law of levels, their weights and working responses take the place of the values.
 
 A row without entries has the prior. The draws of the columns do not change, whereas a new fit would
 learn about the columns from the new rows. That costs little if there are few new rows, and enough
@@ -50,12 +51,11 @@ rows.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import (
     AUGMENTATION,
@@ -69,10 +69,12 @@ from fillrank.draws.streams import (
     uniform,
 )
 from fillrank.draws.truncated_normal import truncated_normal
+from fillrank.kernels.entry_laws import draw_weight, draw_working
 from fillrank.kernels.factors import gram
-from fillrank.kernels.gaussian_rows import NO_LIMITS
+from fillrank.kernels.gaussian_rows import NO_LIMITS, level_of
 from fillrank.kernels.student_t import NEARLY_NORMAL
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
+from fillrank.noise.laws import LAWS, LawName
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.feature_steps import STRENGTHS
@@ -105,7 +107,8 @@ class _Regression(NamedTuple):
     ``degrees`` is nu. ``turn`` (K, k) transforms c to the basis that all draws share. ``right`` (n, k)
     holds f_j. ``shifts`` (rows, k) is what features add to the mean of each new row, and ``scales``
     (rows,) holds sqrt(1 + h); both are empty without features. ``rows`` says for each new row whether
-    this is its regression; empty if all are. ``limits`` (2, k) are the ends of intervals of values.
+    this is its regression; empty if all are. ``limits`` (2, k) are the ends of intervals of values, and
+    ``law`` is that of the noise.
     """
 
     mean: np.ndarray
@@ -121,6 +124,7 @@ class _Regression(NamedTuple):
     scales: np.ndarray
     rows: np.ndarray
     limits: np.ndarray
+    law: Any
 
 
 class RowFeatures(NamedTuple):
@@ -266,7 +270,7 @@ def _choose(probabilities, u):
 
 
 @njit
-def _weigh(tile, n, w, precision, degrees, stream, row, weighted):
+def _weigh(tile, n, w, precision, regression, stream, row, weighted):
     """Draw the weight of each entry given w and a; ``weighted`` becomes the tile with these weights."""
     k = w.size
     for t in range(n):
@@ -274,8 +278,8 @@ def _weigh(tile, n, w, precision, degrees, stream, row, weighted):
         for a in range(k):
             residual -= tile[a, t] * w[a]
         seek(stream, row, t)
-        rate = 0.5 * (degrees + precision * residual * residual)
-        root = math.sqrt(gamma(stream, 0.5 * (degrees + 1.0), rate))
+        square = precision * residual * residual
+        root = math.sqrt(draw_weight(regression.law, regression.degrees, square, stream))
         for a in range(k + 1):
             weighted[a, t] = root * tile[a, t]
 
@@ -301,6 +305,28 @@ def _draw_values(entries, i, regression, tile, origin, w, precision, stream):
         high = origin[t] + unit * (regression.limits[1, cell] - value)
         seek(stream, i, t)
         tile[k, t] = truncated_normal(stream, mean, 1.0 / math.sqrt(precision), low, high)
+
+
+@njit
+def _draw_levels(entries, i, regression, tile, origin, w, stream, weighted):
+    """Draw weights and working responses of a row of levels, given w.
+
+    ``weighted`` becomes the tile with them; ``origin`` is as in `_draw_values`.
+    """
+    first, k = entries.pointers[i], w.size
+    for t in range(origin.size):
+        cell = entries.cells[first + t]
+        mean = 0.0
+        for a in range(k):
+            mean += tile[a, t] * w[a]
+        x, threshold = level_of(regression.limits[0, cell], regression.limits[1, cell])
+        threshold += origin[t] - entries.values[first + t]
+        seek(stream, i, t)
+        weight, above = draw_working(regression.law, x * (mean - threshold), stream)
+        root = math.sqrt(weight)
+        for a in range(k):
+            weighted[a, t] = root * tile[a, t]
+        weighted[k, t] = root * (mean + x * above)
 
 
 @njit
@@ -364,16 +390,18 @@ def _draw_coefficients(system, stream, i, bits, w, noise):
 def _regress_rows(entries, regression, address, new, start, stop):
     """Draw a and c of the rows start to stop, and add ``turn`` E[c | x] to ``new.means``.
 
-    With Student-t noise, the expectation is also given the weights of the last alternation.
+    If weights are drawn, the expectation is also given those of the last alternation.
     """
     L, turn, precisions = regression.L, regression.turn, regression.precisions
-    key, degrees, k = address.key, regression.degrees, regression.mean.size
+    key, law, k = address.key, regression.law, regression.mean.size
     longest = longest_row(entries.pointers, start, stop)
-    is_student, has_intervals = degrees < math.inf, entries.cells.size > 0
-    last = _ALTERNATIONS - 1 if is_student else 0
+    draws_weights = regression.degrees < math.inf or law.is_mixture
+    has_intervals = entries.cells.size > 0
+    last = _ALTERNATIONS - 1 if draws_weights else 0
     if has_intervals:
         last = _VALUE_ALTERNATIONS - 1
-    tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, longest if is_student else 0))
+    is_weighted = draws_weights or law.of_levels
+    tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, longest if is_weighted else 0))
     gram, system = np.empty((k + 1, k + 1)), np.empty((k + 1, k))
     bits, probabilities = np.empty(k, dtype=np.uint64), np.empty(precisions.size)
     centre, w, noise, c = regression.mean.copy(), np.empty(k), np.empty(k), np.empty(k)
@@ -390,7 +418,7 @@ def _regress_rows(entries, regression, address, new, start, stop):
         origin = tile[k, :n].copy()
         for step in range(last + 1):
             sweep = address.sweep + step * _STEP
-            _products(weighted if step and is_student else tile, n, gram)
+            _products(weighted if step and is_weighted else tile, n, gram)
             a = _draw_precision(gram, n, i, precisions, key, sweep, system, probabilities)
             if step == last and precisions.size > 1:
                 _add_expected(
@@ -401,10 +429,12 @@ def _regress_rows(entries, regression, address, new, start, stop):
             _draw_coefficients(system, stream, i, bits, w, noise)
             if step < last:
                 stream = start_stream(key, sweep, AUGMENTATION)
-                if has_intervals:
+                if law.of_levels:
+                    _draw_levels(entries, i, regression, tile, origin, w + noise, stream, weighted)
+                elif has_intervals:
                     _draw_values(entries, i, regression, tile, origin, w + noise, a, stream)
-                if is_student:
-                    _weigh(tile, n, w + noise, a, degrees, stream, i, weighted)
+                if draws_weights:
+                    _weigh(tile, n, w + noise, a, regression, stream, i, weighted)
         for b in range(k):
             c[b] = centre[b]
             w[b] *= scale
@@ -480,7 +510,9 @@ def _group(
     return _Group(rows, fitted, new, products, weights, of_feature[weights])
 
 
-def _regression(draw: Draw, basis: np.ndarray, group: _Group, limits: np.ndarray) -> _Regression:
+def _regression(
+    draw: Draw, basis: np.ndarray, group: _Group, limits: np.ndarray, law: LawName
+) -> _Regression:
     """The regression of a new row under a draw; ``basis`` (n, K) is orthonormal.
 
     The first intervals of ``limits`` are those of the draw.
@@ -508,6 +540,7 @@ def _regression(draw: Draw, basis: np.ndarray, group: _Group, limits: np.ndarray
         scales,
         group.rows,
         np.hstack([draw.limits, limits[:, own:]]),
+        LAWS[law].compiled,
     )
 
 
@@ -561,6 +594,7 @@ def fold_in_rows(
     seed: int = 0,
     features: RowFeatures | None = None,
     limits: np.ndarray = NO_LIMITS,
+    law: LawName = "gaussian",
 ) -> tuple[list[Draw], Draw]:
     """The posterior of new rows in the columns that were fitted: its draws and its mean.
 
@@ -580,6 +614,8 @@ def fold_in_rows(
         The features whose weights the draws have; None if they have none.
     limits : ndarray (2, k)
         The ends of the intervals of which the entries have numbers; those of the draws come first.
+    law : str
+        The distribution of the noise of an entry.
 
     Returns
     -------
@@ -606,7 +642,8 @@ def fold_in_rows(
         left = np.empty((n_rows, draw.left.shape[1]), draw.left.dtype)
         new = _NewRows(means, left, np.empty(n_rows))
         for group in groups:
-            _regress(entries, _regression(draw, basis, group, limits), address, new, workers)
+            regression = _regression(draw, basis, group, limits, law)
+            _regress(entries, regression, address, new, workers)
         variances += 1.0 / new.precisions
         folded.append(draw._replace(left=left, noise=draw.noise._replace(rows=new.precisions)))
     left = (means / len(draws)).astype(basis.dtype)

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import Blocks
 from fillrank.kernels.predictions import pair_values
+from fillrank.noise.laws import LAWS
 from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.kind_predictions import (
     Latent,
@@ -297,7 +298,7 @@ class KindPosterior:
         limits = np.mean([drawn.limits for drawn in self.low_rank.draws], axis=0)[np.newaxis]
         latent = Latent(top.scores[p, k][np.newaxis], sds, limits)
         if scale.has_levels:
-            return level_probabilities(scale, [latent]) @ scale.levels
+            return level_probabilities(scale, [latent], self._cumulative) @ scale.levels
         return mean_value(scale, latent)
 
     def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
@@ -349,6 +350,11 @@ class KindPosterior:
         sds = np.sqrt([drawn.noise.at(rows, latent) for drawn in draws])
         return Latent(signals, sds, np.array([drawn.limits for drawn in draws]))
 
+    @property
+    def _cumulative(self) -> Callable[[np.ndarray], np.ndarray]:
+        """The distribution function of the noise of latent numbers."""
+        return LAWS[self.low_rank.law].cumulative
+
     def _latents(
         self, scale: Scale, rows: np.ndarray, columns: np.ndarray, draws: list[Draw]
     ) -> Iterator[Latent]:
@@ -357,7 +363,8 @@ class KindPosterior:
     def _level_probabilities(
         self, scale: Scale, rows: np.ndarray, columns: np.ndarray, draws: list[Draw]
     ) -> np.ndarray:
-        return level_probabilities(scale, list(self._latents(scale, rows, columns, draws)))
+        latents = list(self._latents(scale, rows, columns, draws))
+        return level_probabilities(scale, latents, self._cumulative)
 
     def _statistic(
         self,
@@ -403,7 +410,7 @@ class KindPosterior:
         latents = list(self._latents(scale, rows, columns, draws))
         if kind == "signal":
             latents = [each._replace(sds=1e-9 * np.ones_like(each.sds)) for each in latents]
-        probabilities = level_probabilities(scale, latents)
+        probabilities = level_probabilities(scale, latents, self._cumulative)
         tails = 0.5 * (1.0 - level), 0.5 * (1.0 + level)
         low, high = (scale.levels[level_quantile(probabilities, tail)] for tail in tails)
         return low, high

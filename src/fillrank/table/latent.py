@@ -22,7 +22,7 @@ quantiles of the frequencies of levels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,6 +206,7 @@ def code_table(
     kinds: Sequence[ColumnKind],
     bounds: Mapping[int, tuple[float, float]],
     shared: bool = False,
+    quantile: Callable[[np.ndarray], np.ndarray] = ndtri,
 ) -> Coding:
     """The coding of a table whose columns have these kinds.
 
@@ -218,6 +219,8 @@ def code_table(
         Of the predictions of some columns.
     shared : bool
         Whether all columns have the same scale, as ratings do.
+    quantile : function
+        The inverse of the distribution function of latent numbers, for the first thresholds of levels.
     """
     builder, n = _Builder(), observations.shape[1]
     builder.add(np.zeros(0), np.zeros(0))
@@ -230,7 +233,7 @@ def code_table(
         if not shared:
             values = values[columns.pointers[j] : columns.pointers[j + 1]]
         limits = bounds.get(j, (-np.inf, np.inf))
-        scales.append(_scale(values.astype(np.float64), kinds[j], limits, builder))
+        scales.append(_scale(values.astype(np.float64), kinds[j], limits, builder, quantile))
     scale_of = np.zeros(n, dtype=np.int64) if shared else np.arange(n)
     sizes = np.array([each.n_latent for each in scales])[scale_of]
     first_latent = np.append(0, np.cumsum(sizes))
@@ -245,6 +248,7 @@ def _scale(
     column: ColumnKind,
     bounds: tuple[float, float],
     builder: _Builder,
+    quantile: Callable[[np.ndarray], np.ndarray],
 ) -> Scale:
     kind, levels = column.kind, column.levels
     if kind in LEVEL_KINDS:
@@ -254,7 +258,7 @@ def _scale(
             levels, counts = levels[order], counts[order]
             first = builder.add(*_category_intervals(counts))
         else:
-            first = builder.add(*_level_intervals(counts))
+            first = builder.add(*_level_intervals(counts, quantile))
         return Scale(kind, levels, 0.0, 1.0, first, bounds)
     if kind in ("positive", "count"):
         bounds = (max(bounds[0], 0.0), bounds[1])
@@ -268,10 +272,12 @@ def _scale(
     return probe._replace(location=location, scale=scale)
 
 
-def _level_intervals(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Intervals whose normal probabilities are the frequencies of the levels."""
+def _level_intervals(
+    counts: np.ndarray, quantile: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals whose probabilities are the frequencies of the levels."""
     smooth = counts + _PSEUDOCOUNT
-    thresholds = ndtri(np.cumsum(smooth)[:-1] / smooth.sum())
+    thresholds = quantile(np.cumsum(smooth)[:-1] / smooth.sum())
     return np.append(-np.inf, thresholds), np.append(thresholds, np.inf)
 
 
