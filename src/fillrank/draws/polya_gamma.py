@@ -4,9 +4,9 @@ The Polya-Gamma distribution PG(1, z) has the density of
 
     omega = (1 / (2 pi^2)) sum_{k >= 1} E_k / ((k - 1/2)^2 + z^2 / (4 pi^2)),    E_k ~ Exp(1),
 
-and 1 / (1 + e^-z) is a mixture of Gaussians in z with omega as their precision (N. G. Polson, J. G. Scott
-and J. Windle, "Bayesian inference for logistic models using Polya-Gamma latent variables", JASA 108
-(2013) 1339-1349). With c = |z| / 2 it is X / 4, where X has a density proportional to
+and 1 / (1 + e^-z) is a mixture of Gaussians in z with omega as their precision (N. G. Polson, J. G.
+Scott and J. Windle, "Bayesian inference for logistic models using Polya-Gamma latent variables", JASA
+108 (2013) 1339-1349). With c = |z| / 2 it is X / 4, where X has a density proportional to
 
     e^(-c^2 x / 2) sum_{n >= 0} (-1)^n a_n(x),
 

@@ -15,10 +15,10 @@ from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.checks import EFFECTS, FEWEST_ENTRIES
 from fillrank.estimators.sampled import SamplerEstimator
 from fillrank.estimators.table_model import Likelihood, TableModel
+from fillrank.noise.laws import GAUSSIAN
 from fillrank.run.chains import Chain, Resumption, Sampler
 from fillrank.run.loop import Plan
 from fillrank.runtime.threads import Workers
-from fillrank.noise.laws import GAUSSIAN
 from fillrank.samplers import gasr, gasr_published
 from fillrank.samplers.gasr import Context, Info, Options, State, init, is_valid_state
 from fillrank.samplers.model import Data, Start

@@ -62,9 +62,7 @@ def _hold_out(data: Data, seed: int) -> tuple[Data, _HeldOut]:
     return Data(rows, transpose(rows, n_columns)), held
 
 
-def _log_score(
-    chain: Chain, sampler: Sampler, data: Data, held: _HeldOut, law: LawName
-) -> float:
+def _log_score(chain: Chain, sampler: Sampler, data: Data, held: _HeldOut, law: LawName) -> float:
     """The mean log predictive density of held-out entries, from a short run of a chain."""
     rows, columns, values = held
     state, terms = chain.state, []

@@ -57,7 +57,7 @@ from fillrank.samplers.model import CompleteData, Data, Draw, RemoteData, detect
 from fillrank.table.latent import latent_data
 from fillrank.table.observations import Observations, fingerprint
 from fillrank.table.units import Units, pad_to_two_rows, standardise
-from fillrank.table.weights import refuse_weights
+from fillrank.table.weights import refuse_weights_of_levels
 from fillrank.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class SamplerEstimator(Estimator):
     def _check_weights(self, observations: Observations) -> None:
         """Samplers use the weights of entries, unless values are levels with noise of a given scale."""
         if self._law.of_levels:
-            refuse_weights(observations, f"likelihood={self.likelihood!r}")
+            refuse_weights_of_levels(observations, self.likelihood)
 
     @property
     def _law(self) -> Law:

@@ -145,9 +145,7 @@ def table_model(observations: Observations, choices: Choices) -> TableModel:
     return TableModel(units, not shared, noise, notes=notes, coding=coding)
 
 
-def _model_of_two_levels(
-    observations: Observations, choices: Choices, law: LawName
-) -> TableModel:
+def _model_of_two_levels(observations: Observations, choices: Choices, law: LawName) -> TableModel:
     """All values of a table are one of two levels, with noise of a given scale."""
     kinds = [ColumnKind("yes_no", _two_levels(observations, law))] * observations.shape[1]
     _check_bounds(kinds, checked_bounds(observations, choices.bounds), observations)

@@ -47,19 +47,19 @@ def distribution(law: Any, t: float) -> tuple[float, float]:
 
 
 @njit
-def _student_weight(law, degrees, square, stream):  # type: ignore[no-untyped-def]
+def _student_weight(_law, degrees, square, stream):
     """l ~ Gamma((nu + 1)/2, rate (nu + e^2)/2)."""
     return gamma(stream, 0.5 * (degrees + 1.0), 0.5 * (degrees + square))
 
 
 @njit
-def _no_working(law, margin, stream):  # type: ignore[no-untyped-def]
+def _no_working(_law, _margin, _stream):
     """Of a law of numbers; it is compiled, and never called."""
     return 1.0, 0.0
 
 
 @njit
-def _no_distribution(law, t):  # type: ignore[no-untyped-def]
+def _no_distribution(_law, _t):
     """Of a law that has functions of its own for this, or of levels; never called."""
     return 0.0, 0.0
 
@@ -70,9 +70,7 @@ _WORKING: dict[type, Kernel[..., Any]] = {}
 _DISTRIBUTIONS: dict[type, Kernel[..., Any]] = {}
 
 
-def register_numbers(
-    law: type, weight: Kernel[..., Any], distribution: Kernel[..., Any]
-) -> None:
+def register_numbers(law: type, weight: Kernel[..., Any], distribution: Kernel[..., Any]) -> None:
     """Register `draw_weight` and `distribution` of a law of numbers."""
     _WEIGHTS[law], _DISTRIBUTIONS[law] = weight, distribution
 
@@ -83,18 +81,18 @@ def register_levels(law: type, working: Kernel[..., Any]) -> None:
 
 
 @overload(draw_weight)
-def _weight_of(law, degrees, square, stream):  # type: ignore[no-untyped-def]
+def _weight_of(law, _degrees, _square, _stream):
     kernel = _WEIGHTS.get(law.instance_class, _student_weight)
-    return lambda law, degrees, square, stream: kernel(law, degrees, square, stream)
+    return lambda law, _degrees, _square, _stream: kernel(law, _degrees, _square, _stream)
 
 
 @overload(draw_working)
-def _working_of(law, margin, stream):  # type: ignore[no-untyped-def]
+def _working_of(law, _margin, _stream):
     kernel = _WORKING.get(law.instance_class, _no_working)
-    return lambda law, margin, stream: kernel(law, margin, stream)
+    return lambda law, _margin, _stream: kernel(law, _margin, _stream)
 
 
 @overload(distribution)
-def _distribution_of(law, t):  # type: ignore[no-untyped-def]
+def _distribution_of(law, _t):
     kernel = _DISTRIBUTIONS.get(law.instance_class, _no_distribution)
-    return lambda law, t: kernel(law, t)
+    return lambda law, _t: kernel(law, _t)

@@ -147,7 +147,8 @@ def mixture_quantiles(values, sds, student, probability, start, out):
     """The quantile of the mixture over s of values[s, p] + sds[s, p] T_s, for every p.
 
     T_s has the t distribution of ``student.degrees[s]``, which is normal if they are infinite, or that
-    of another law. Newton's method from ``start`` within a bracket; bisection if a step would leave the bracket.
+    of another law. Newton's method from ``start`` within a bracket; bisection if a step would leave the
+    bracket.
     """
     for p in range(out.size):
         column, scales = values[:, p].copy(), sds[:, p].copy()

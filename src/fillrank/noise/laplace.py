@@ -1,8 +1,8 @@
 r"""Laplace noise: the most probable signal is a median, and outlying values count little.
 
-The density of the noise e of scale s is :math:`e^{-|e| / s} / (2 s)`, and its variance 2 s^2. It is normal
-with a random variance (D. F. Andrews and C. L. Mallows, "Scale mixtures of normal distributions", JRSS B
-36, 1974),
+The density of the noise e of scale s is :math:`e^{-|e| / s} / (2 s)`, and its variance 2 s^2. It is
+normal with a random variance (D. F. Andrews and C. L. Mallows, "Scale mixtures of normal
+distributions", JRSS B 36, 1974),
 
 .. math:: e \mid l \sim N(0, s^2 / l), \qquad 1 / l \sim \text{Exponential(mean 2)}, \qquad
           l \mid e \sim \text{InverseGaussian}(s / |e|, 1) .
@@ -34,14 +34,14 @@ class Laplace(NamedTuple):
 
 
 @njit
-def laplace_weight(law, degrees, square, stream):  # type: ignore[no-untyped-def]
+def laplace_weight(_law, _degrees, square, stream):  # type: ignore[no-untyped-def]
     """l, given e^2."""
     mean = 1.0 / math.sqrt(square) if square > 0.0 else math.inf
     return min(inverse_gaussian(stream, mean, 1.0), LARGEST_WEIGHT)
 
 
 @njit
-def _distribution(law, t):  # type: ignore[no-untyped-def]
+def _distribution(_law, t):  # type: ignore[no-untyped-def]
     density = 0.5 * math.exp(-abs(t))
     return (density if t < 0.0 else 1.0 - density), density
 

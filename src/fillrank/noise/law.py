@@ -13,10 +13,11 @@ _Function = Callable[[np.ndarray], np.ndarray]
 class Law(NamedTuple):
     """The distribution of the noise of scale 1, which is symmetric around 0.
 
-    ``compiled`` is the law in kernels (`fillrank.kernels.entry_laws`). ``variance`` is that of the noise,
-    and ``resolved`` the variance of Gaussian noise that would hide a small signal as much: the inverse of
-    the information about it in one entry. ``cumulative`` is the distribution function, ``quantile`` its
-    inverse. ``log_density`` is None if values are levels, and for normal noise, which may be Student-t.
+    ``compiled`` is the law in kernels (`fillrank.kernels.entry_laws`). ``variance`` is that of the
+    noise, and ``resolved`` the variance of Gaussian noise that would hide a small signal as much: the
+    inverse of the information about it in one entry. ``cumulative`` is the distribution function,
+    ``quantile`` its inverse. ``log_density`` is None if values are levels, and for normal noise, which
+    may be Student-t.
     """
 
     compiled: Any

@@ -28,7 +28,7 @@ class Logistic(NamedTuple):
 
 
 @njit
-def logistic_working(law, margin, stream):  # type: ignore[no-untyped-def]
+def logistic_working(_law, margin, stream):  # type: ignore[no-untyped-def]
     """(w, x (y - z)), given x (z - theta)."""
     omega = polya_gamma(stream, margin)
     return omega, 0.5 / omega - margin

@@ -7,14 +7,15 @@ A level x of -1 or 1 has the potential :math:`e^{-C \max(0, \zeta)}` with
 .. math:: 1 / \lambda \sim \text{InverseGaussian}(1 / (c |\zeta|), 1), \qquad w = c^2 / \lambda, \qquad
           y = \theta + x (\ell + \lambda / c) .
 
-The potential is not a likelihood: those of the two levels do not add up to 1. Predictions normalise them,
+The potential is not a likelihood: those of the two levels do not add up to 1. Predictions normalise
+them,
 
 .. math:: P(x) = \frac{e^{-C \max(0, \ell - x t)}}{e^{-C \max(0, \ell - t)} + e^{-C \max(0, \ell + t)}},
           \qquad t = z - \theta,
 
 which is 1 / (1 + exp(-2 C x t)) up to the margin, |t| <= ell, and
-1 / (1 + exp(-C (|t| + ell) x sign t)) beyond it. P(1) increases in t from 0 to 1, so it is a distribution
-function, and a draw of a level is that of z + e with noise e of this distribution.
+1 / (1 + exp(-C (|t| + ell) x sign t)) beyond it. P(1) increases in t from 0 to 1, so it is a
+distribution function, and a draw of a level is that of z + e with noise e of this distribution.
 """
 
 from typing import NamedTuple

@@ -49,8 +49,8 @@ def level_probabilities(
         cumulative((upper[:, c, np.newaxis] - z) / s).mean(axis=0) for c in range(upper.shape[1])
     ]
     n_cells = z.shape[1]
-    cumulative = np.column_stack([np.zeros(n_cells), *below, np.ones(n_cells)])
-    return np.maximum(np.diff(cumulative, axis=1), 0.0)
+    up_to = np.column_stack([np.zeros(n_cells), *below, np.ones(n_cells)])
+    return np.maximum(np.diff(up_to, axis=1), 0.0)
 
 
 def _category_probabilities(scale: Scale, columns: list[Latent]) -> np.ndarray:

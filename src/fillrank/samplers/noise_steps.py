@@ -266,6 +266,4 @@ def residual_square(cells: Noise, sums: RowSums) -> float:
 def noise_history(state: NoiseState, model: NoiseModel) -> dict[str, float]:
     """What is traced of the noise."""
     variance = LAWS[model.law].variance * state.cells.average()
-    return {"noise_variance": variance} | {
-        name: getattr(state, name) for name in model.traced()
-    }
+    return {"noise_variance": variance} | {name: getattr(state, name) for name in model.traced()}
