@@ -188,7 +188,7 @@ def test_the_penalty_and_the_margin_are_those_of_the_hinge():
 
 
 BUGS = {
-    "wrong shape": ("laplace", "inverse_gaussian(stream, mean, 1.0)", "inverse_gaussian(stream, mean, 2.0)"),
+    "wrong shape": ("laplace", "(stream, mean, 1.0)", "(stream, mean, 2.0)"),
     "square for its root": ("laplace", "1.0 / math.sqrt(square)", "1.0 / square"),
     "missing 1/2": ("logistic, yes", "0.5 / omega", "1.0 / omega"),
     "margin added": ("logistic, no", "omega - margin", "omega + margin"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import logsumexp
@@ -34,6 +35,8 @@ from fillrank.table.units import Units
 
 # Cells computed together.
 _BLOCK = 2048
+# Cells that a thread takes at a time.
+_GRAIN = 64
 # Draws that represent all of them in complete tables of many cells.
 _FEW_DRAWS, _MANY_CELLS = 16, 2_000_000
 # The probability of a level that the fit has not seen.
@@ -42,6 +45,12 @@ _UNSEEN = 1e-6
 _MORE_TO_RANK = 100
 # The level of an interval whose ends are both the median.
 _NARROW = 1e-9
+
+
+def _blocks(start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Ranges of cells that are computed together; a last single one is not left alone."""
+    ends = [*range(start, max(stop - 1, start + 1), _BLOCK), stop]
+    return pairwise(ends)
 
 
 @dataclass(frozen=True)
@@ -139,8 +148,8 @@ class KindPosterior:
         out = np.empty((len(rows), scale.levels.size))
 
         def work(start: int, stop: int) -> None:
-            for first in range(start, stop, _BLOCK):
-                part = slice(first, min(first + _BLOCK, stop))
+            for first, last in _blocks(start, stop):
+                part = slice(first, last)
                 at = np.full(out[part].shape[0], column)
                 out[part] = self._level_probabilities(scale, rows[part], at, self.low_rank.draws)
 
@@ -322,8 +331,8 @@ class KindPosterior:
             mine = np.flatnonzero(self.coding.scale_of[columns] == g)
 
             def work(start: int, stop: int, g: int = g, mine: np.ndarray = mine) -> None:
-                for first in range(start, stop, _BLOCK):
-                    at = mine[first : min(first + _BLOCK, stop)]
+                for first, last in _blocks(start, stop):
+                    at = mine[first:last]
                     result[..., at] = one(self.coding.scales[g], rows[at], columns[at])
 
             self._share_out(work, mine.size, workers)
@@ -331,7 +340,10 @@ class KindPosterior:
 
     def _share_out(self, work: Callable[[int, int], None], n_cells: int, workers: Workers) -> None:
         cost = len(self.low_rank.draws) * (self.low_rank.draws[0].left.shape[1] + 8)
-        workers.for_rows(work, cost * np.arange(n_cells + 1))
+        # The sums over draws of a single cell are rounded in another way than those of several, so no
+        # number of threads may leave one alone.
+        ends = np.append(np.arange(0, max(n_cells - 1, 1), _GRAIN), n_cells)
+        workers.for_rows(lambda a, b: work(int(ends[a]), int(ends[b])), cost * ends)
 
     def _latent(
         self, rows: np.ndarray, columns: np.ndarray, which: int, draws: list[Draw]
