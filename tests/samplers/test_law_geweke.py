@@ -85,8 +85,8 @@ def _wrong_working(_law, margin, stream):
 register_numbers(WrongShape, _wrong_weight, laplace._distribution)
 register_levels(MissingHalf, _wrong_working)
 register_levels(WrongC, hinge_working)
-# The first is caught every day, the others in the slow tests: each compiles the kernel again. Long chains
-# with the second one go to infinity.
+# The first is caught every day, the others in the slow tests: each compiles the kernel again. Long
+# chains with the second one go to infinity.
 BUGS = [
     ("laplace", WrongShape(), 25),
     pytest.param("logistic", MissingHalf(), 4, marks=pytest.mark.slow),
