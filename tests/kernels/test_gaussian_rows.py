@@ -195,8 +195,12 @@ def test_a_precision_of_a_column_is_a_weight_of_its_entries():
 
 BUGS = {
     "values without the root of the column": ("_load_values", " * roots[entries.indices[t]]", ""),
-    "Student-t weights of shape nu/2": ("_draw_weights", "noise.degrees + 1.0", "noise.degrees"),
-    "Student-t rate without nu": ("_draw_weights", "(noise.degrees + square)", "(1e-9 + square)"),
+    "Student-t weights of shape nu/2": (
+        "_draw_weights", "noise.degrees, square", "noise.degrees - 1.0, square + 1.0"
+    ),
+    "Student-t rate without nu": (
+        "_draw_weights", "degrees, square", "degrees, square - noise.degrees + 1e-9"
+    ),
     "Student-t weights forget the given ones": (
         "_draw_weights", "square = weights[t] *", "square = 1.0 *"
     ),

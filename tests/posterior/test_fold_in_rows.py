@@ -308,12 +308,12 @@ BUGS = {
         "_regression", "math.sqrt(max(noise.variance, SMALLEST_NOISE))", "noise.variance"
     ),
     "another draw's noise": (
-        "fold_in_rows", "_regression(draw, basis, group, limits)",
-        "_regression(draws[0]._replace(left=draw.left, right=draw.right), basis, group, limits)",
+        "fold_in_rows", "_regression(draw, basis, group, limits, law)",
+        "_regression(draws[0]._replace(left=draw.left, right=draw.right), basis, group, limits, law)",
     ),
     "another draw's law": (
-        "fold_in_rows", "_regression(draw, basis, group, limits)",
-        "_regression(draw._replace(left=draws[0].left), basis, group, limits)",
+        "fold_in_rows", "_regression(draw, basis, group, limits, law)",
+        "_regression(draw._replace(left=draws[0].left), basis, group, limits, law)",
     ),
     "mean not taken off": ("_gather", "- regression.offsets[j]", "- 0.0"),
     "mean not added back": ("_regress_rows", "c[b] = centre[b]", "c[b] = 0.0"),

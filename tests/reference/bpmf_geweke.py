@@ -152,8 +152,8 @@ def statistics_of(draws, table, model):
     precision = draws.rows[:, table.i] * draws.columns[:, table.j] * table.weights
     e = (draws.x - signal) * np.sqrt(precision / draws.noise_variance[:, None])
     noise = noise_statistics(draws, table, model.noise, e)
-    if model.noise.robust:  # normal scores, since e^2 may have no variance
-        e = normal_scores(e, draws.degrees[:, 2, None])
+    if model.noise.draws_by_entry:  # normal scores, since e^2 may have no variance
+        e = normal_scores(e, draws.degrees[:, 2, None], model.noise.law)
     signal = np.tanh(signal)
     rows_of, columns_of = model.features.both
     out = _side_statistics(

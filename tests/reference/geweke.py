@@ -14,6 +14,7 @@ from functools import wraps
 import numpy as np
 from scipy import special
 
+from fillrank.noise.laws import LAWS
 from fillrank.noise.precisions import DEGREES
 from fillrank.samplers import gasr
 from reference.prior_draws import (
@@ -71,8 +72,10 @@ def _effect_statistics(name, effects, law, counts):
     }
 
 
-def normal_scores(e, degrees):
-    """Numbers of Student's distribution as those of the standard normal one in the same place."""
+def normal_scores(e, degrees, law="gaussian"):
+    """Numbers of Student's distribution, or of a law, as standard normal ones in the same place."""
+    if law != "gaussian":
+        return special.ndtri(np.clip(LAWS[law].cumulative(e), 1e-12, 1 - 1e-12))
     return special.ndtri(np.clip(special.stdtr(degrees, e), 1e-12, 1 - 1e-12))
 
 
@@ -200,8 +203,8 @@ def statistics_of(draws, table, model):
     precision = draws.rows[:, table.i] * draws.columns[:, table.j] * table.weights
     e = (draws.x - signal) / scale * np.sqrt(precision)
     noise = noise_statistics(draws, table, model.noise, e)
-    if model.noise.robust:  # normal scores, since e^2 may have no variance
-        e = normal_scores(e, draws.degrees[:, 2, None])
+    if model.noise.draws_by_entry:  # normal scores, since e^2 may have no variance
+        e = normal_scores(e, draws.degrees[:, 2, None], model.noise.law)
     low_rank = Z[:, table.i, table.j] / scale
     relative = _bounded(Z / scale[:, :, None])
     q = min(m, n)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fillrank.noise.laws import LAWS
 from fillrank.noise.precisions import DEGREES, PRIOR_SCALE
 from fillrank.samplers import gasr
 from fillrank.samplers.feature_steps import STRENGTHS, Weights
@@ -153,13 +154,18 @@ def noise_draws(rng, size, table, model, variance):
     columns[:, model.fixed] = variance[:, None] / FIXED_VARIANCE
     degrees = rng.choice(DEGREES, size) if model.robust else np.full(size, np.inf)
     degrees = np.column_stack([row_degrees, column_degrees, degrees])
-    noise = entry_noise(rng, table, variance[:, None], rows, columns, degrees[:, 2, None])
+    noise = entry_noise(
+        rng, table, variance[:, None], rows, columns, degrees[:, 2, None], model.law
+    )
     return rows, columns, degrees, noise
 
 
-def entry_noise(rng, table, variance, rows, columns, degrees):
-    """The noise of the observed entries: Student-t with finite ``degrees``, otherwise Gaussian."""
+def entry_noise(rng, table, variance, rows, columns, degrees, law="gaussian"):
+    """The noise of the observed entries: Gaussian, Student-t with finite ``degrees``, or of a law."""
     precision = rows[..., table.i] * columns[..., table.j] * table.weights
+    if law != "gaussian":
+        scale = np.sqrt(variance / precision)
+        return scale * LAWS[law].quantile(rng.uniform(1e-15, 1.0, precision.shape))
     noise = rng.standard_normal(precision.shape) * np.sqrt(variance / precision)
     if np.all(np.isfinite(degrees)):
         half = np.broadcast_to(0.5 * degrees, precision.shape)

@@ -19,13 +19,14 @@ from fillrank.features.new_rows import (
     side_of,
     takes_features,
 )
+from fillrank.noise.laws import LAWS
 from fillrank.posterior.protocol import Posterior
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.entries import Entries, rows_of
 from fillrank.table.kinds import check_kinds
 from fillrank.table.new_columns import code_new_columns
 from fillrank.table.observations import Observations
-from fillrank.table.weights import refuse_weights
+from fillrank.table.weights import refuse_weights, refuse_weights_of_levels
 
 # New rows that are folded in together: their draws take about 100 MB at most.
 _ROWS_AT_ONCE = 4096
@@ -150,6 +151,9 @@ def check_weights(model: FittedTable, new: Observations) -> None:
     """Reject weights of new entries, unless the method uses them."""
     if model.posterior.levels is not None or not model.posterior.has_draws:
         refuse_weights(new, model.method)
+    likelihood = model.record.likelihood
+    if likelihood is not None and LAWS[likelihood].of_levels:
+        refuse_weights_of_levels(new, likelihood)
 
 
 def _check_kinds(source: Posterior, axis: Axis, kinds: Kinds) -> None:

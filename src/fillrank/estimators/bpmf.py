@@ -12,7 +12,8 @@ from fillrank.draws.streams import chain_key
 from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.checks import FEWEST_ENTRIES
 from fillrank.estimators.sampled import SamplerEstimator
-from fillrank.estimators.table_model import Choices, TableModel
+from fillrank.estimators.table_model import Choices, Likelihood, TableModel
+from fillrank.noise.laws import GAUSSIAN
 from fillrank.run.chains import Chain, Resumption, Sampler
 from fillrank.run.loop import Plan
 from fillrank.runtime.threads import Workers
@@ -74,9 +75,12 @@ class BPMF(SamplerEstimator):
         numbers from 0; "category", values without an order. With "auto", columns of wide tables are
         chosen by their values and types (``notes_`` says what was chosen), and all values of other
         tables are numbers. A mapping names some columns, and the others are chosen as with "auto".
-    likelihood : {"auto", "gaussian", "ordered"}
+    likelihood : {"auto", "gaussian", "ordered", "laplace", "logistic", "hinge"}
         "auto": by column, see ``kinds``. "gaussian": all values are numbers. "ordered": all values are
-        levels of one scale, such as ratings, with thresholds that are learned.
+        levels of one scale, such as ratings, with thresholds that are learned. "laplace": all values are
+        numbers, with noise of a Laplace distribution, so that outlying values count little. "logistic":
+        all values are one of two, with the logistic link. "hinge": the same with the loss of max-margin
+        classifiers, which predicts the value; its probabilities are not calibrated.
     thresholds : {"auto", "table", "rows"}
         With ``likelihood="ordered"``, whether the thresholds between levels are the same for all rows
         or differ by row, because people use a scale in different ways. "auto" takes "rows", and on a
@@ -154,7 +158,7 @@ class BPMF(SamplerEstimator):
         missingness: bool = True,
         keep_empty: bool = False,
         kinds: Any = "auto",
-        likelihood: Literal["auto", "gaussian", "ordered"] = "auto",
+        likelihood: Likelihood = "auto",
         thresholds: Literal["auto", "table", "rows"] = "auto",
         bounds: Any = None,
         round: bool = True,
@@ -227,6 +231,15 @@ class BPMF(SamplerEstimator):
                     "a given noise_precision is that of all entries, in one unit; got it with "
                     f"units={self.units!r}, noise={self.noise!r}, robust={self.robust!r}."
                 )
+            if self._law is not GAUSSIAN:
+                raise InputError(
+                    "a given noise_precision is that of Gaussian noise; got it with "
+                    f"likelihood={self.likelihood!r}."
+                )
+        if self._law is not GAUSSIAN and self.row_draws == "joint":
+            raise InputError(
+                f"likelihood={self.likelihood!r} needs row_draws='entries'; got 'joint'."
+            )
         if self.robust and self.row_draws == "joint":
             raise InputError("robust noise needs row_draws='entries'; got 'joint'.")
 

@@ -14,7 +14,8 @@ from fillrank.draws.streams import chain_key
 from fillrank.errors import InputError, NotSupportedError
 from fillrank.estimators.checks import EFFECTS, FEWEST_ENTRIES
 from fillrank.estimators.sampled import SamplerEstimator
-from fillrank.estimators.table_model import TableModel
+from fillrank.estimators.table_model import Likelihood, TableModel
+from fillrank.noise.laws import GAUSSIAN
 from fillrank.run.chains import Chain, Resumption, Sampler
 from fillrank.run.loop import Plan
 from fillrank.runtime.threads import Workers
@@ -91,9 +92,12 @@ class GASR(SamplerEstimator):
         numbers from 0; "category", values without an order. With "auto", columns of wide tables are
         chosen by their values and types (``notes_`` says what was chosen), and all values of other
         tables are numbers. A mapping names some columns, and the others are chosen as with "auto".
-    likelihood : {"auto", "gaussian", "ordered"}
+    likelihood : {"auto", "gaussian", "ordered", "laplace", "logistic", "hinge"}
         "auto": by column, see ``kinds``. "gaussian": all values are numbers. "ordered": all values are
-        levels of one scale, such as ratings, with thresholds that are learned.
+        levels of one scale, such as ratings, with thresholds that are learned. "laplace": all values are
+        numbers, with noise of a Laplace distribution, so that outlying values count little. "logistic":
+        all values are one of two, with the logistic link. "hinge": the same with the loss of max-margin
+        classifiers, which predicts the value; its probabilities are not calibrated.
     thresholds : {"auto", "table", "rows"}
         With ``likelihood="ordered"``, whether the thresholds between levels are the same for all rows
         or differ by row, because people use a scale in different ways. "auto" takes "rows", and on a
@@ -185,7 +189,7 @@ class GASR(SamplerEstimator):
         missingness: bool = True,
         keep_empty: bool = False,
         kinds: Any = "auto",
-        likelihood: Literal["auto", "gaussian", "ordered"] = "auto",
+        likelihood: Likelihood = "auto",
         thresholds: Literal["auto", "table", "rows"] = "auto",
         bounds: Any = None,
         round: bool = True,
@@ -265,7 +269,13 @@ class GASR(SamplerEstimator):
                 "Use GASR.as_published()."
             )
 
+        if self._is_published and self._law is not GAUSSIAN:
+            raise InputError(
+                f'the published sampler has Gaussian noise; got likelihood="{self.likelihood}".'
+            )
+
     def _check_weights(self, observations: Observations) -> None:
+        super()._check_weights(observations)
         if self._is_published:
             refuse_weights(observations, "the published sampler")
 

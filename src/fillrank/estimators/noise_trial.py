@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from fillrank.estimators.table_model import TableModel
+from fillrank.noise.laws import LawName
 from fillrank.posterior.low_rank import log_densities
 from fillrank.run.chains import Chain, Sampler
 from fillrank.samplers.model import Data
@@ -41,7 +42,7 @@ def decide_row_noise(model: TableModel, data: Data, seed: int, start: StartTrial
     for has_row_noise in (False, True):
         trial = model._replace(noise=model.noise._replace(rows=has_row_noise, columns=True))
         chain, sampler = start(train, trial, [seed, _CHAIN])
-        scores.append(_log_score(chain, sampler, train, held))
+        scores.append(_log_score(chain, sampler, train, held, model.noise.law))
     return _decided(model, *scores)
 
 
@@ -61,7 +62,7 @@ def _hold_out(data: Data, seed: int) -> tuple[Data, _HeldOut]:
     return Data(rows, transpose(rows, n_columns)), held
 
 
-def _log_score(chain: Chain, sampler: Sampler, data: Data, held: _HeldOut) -> float:
+def _log_score(chain: Chain, sampler: Sampler, data: Data, held: _HeldOut, law: LawName) -> float:
     """The mean log predictive density of held-out entries, from a short run of a chain."""
     rows, columns, values = held
     state, terms = chain.state, []
@@ -71,7 +72,7 @@ def _log_score(chain: Chain, sampler: Sampler, data: Data, held: _HeldOut) -> fl
             drawn = sampler.draw(state)
             distance = values - drawn.at(rows, columns)
             variance, degrees = drawn.noise.at(rows, columns), np.array(drawn.noise.degrees)
-            terms.append(log_densities(distance, variance, degrees))
+            terms.append(log_densities(distance, variance, degrees, law))
     density = logsumexp(np.array(terms), axis=0) - math.log(len(terms))
     return float(density.mean())
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from fillrank.estimators.table_model import TableModel
+from fillrank.noise.laws import LAWS, LawName
 from fillrank.posterior.diagnostics import diagnose_run
 from fillrank.posterior.halves import halved
 from fillrank.posterior.kinds import KindPosterior
@@ -25,16 +26,16 @@ def run_result(
 
     If columns have their own units, what describes the complete table is in standard units.
     """
-    units = model.units
+    units, law = model.units, model.noise.law
     recorder = outcome.run.recorder
     mean = mean_draw(within_table(recorder.draws, shape))
     draws = within_table(recorder.spread_draws(MOST_DRAWS), shape)
     traces = recorder.traces()
     draws = halved(draws, traces.probe_rows % shape[0], traces.probe_columns % shape[1])
-    probabilities = _rank_probabilities(recorder, traces, shape)
+    probabilities = _rank_probabilities(recorder, traces, shape, law)
     scale = units.shared_scale
     posterior: LowRankPosterior | KindPosterior = LowRankPosterior(
-        _with_level_limits(draws, model), units, mean, blocks=model.blocks
+        _with_level_limits(draws, model), units, mean, blocks=model.blocks, law=law
     )
     if model.coding is not None:
         posterior = KindPosterior(posterior.low_rank, model.coding)
@@ -47,7 +48,7 @@ def run_result(
         },
         stop_reason=outcome.stop_reason,
         rank_probabilities=probabilities,
-        noise_variance=mean.noise.average() * scale**2,
+        noise_variance=LAWS[law].variance * mean.noise.average() * scale**2,
         row_noise=row_noise,
         column_noise=column_noise,
         singular_values=scale * traces.spectra.mean(axis=(0, 1)),
@@ -57,6 +58,7 @@ def run_result(
         traces=traces,
         units=model.units_name,
         noise=model.noise_name,
+        likelihood=None if law == "gaussian" else law,
         notes=[*model.notes, *_rank_notes(probabilities, traces, shape)],
     )
     return posterior, record
@@ -83,16 +85,19 @@ def _rank_notes(
 
 
 def _rank_probabilities(
-    recorder: Recorder, traces: Traces, shape: tuple[int, int]
+    recorder: Recorder, traces: Traces, shape: tuple[int, int], law: LawName
 ) -> dict[int, float]:
     noise = float(np.mean([draw.noise.average() for draw in recorder.draws]))
+    noise *= LAWS[law].resolved
     return rank_probabilities(traces.spectra, shape, traces.n_entries, noise)
 
 
-def reason_to_continue(recorder: Recorder, shape: tuple[int, int]) -> str:
+def reason_to_continue(
+    recorder: Recorder, shape: tuple[int, int], law: LawName = "gaussian"
+) -> str:
     """Why a run has not converged so far; empty if it has."""
     traces = recorder.traces()
-    rank = most_probable(_rank_probabilities(recorder, traces, shape))
+    rank = most_probable(_rank_probabilities(recorder, traces, shape, law))
     return diagnose_run(traces, rank).reason
 
 

@@ -25,8 +25,10 @@ from fillrank.estimators.table_model import (
     THRESHOLDS,
     UNITS,
     Choices,
+    Likelihood,
     TableModel,
     is_plain,
+    law_of,
     ratings_model,
     remote_table_model,
     table_model,
@@ -34,6 +36,8 @@ from fillrank.estimators.table_model import (
 from fillrank.features.given import NOT_GIVEN, GivenFeatures, given_features
 from fillrank.features.pattern import Mask, entry_mask, pattern_blocks, remote_mask
 from fillrank.kernels.gaussian_rows import gaussian_rows
+from fillrank.noise.law import Law
+from fillrank.noise.laws import GAUSSIAN, LAWS
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics
 from fillrank.posterior.low_rank import Axis
 from fillrank.run.chains import Chain, ObservedData, Sampler
@@ -57,6 +61,7 @@ from fillrank.table.kinds import check_kinds
 from fillrank.table.latent import latent_data
 from fillrank.table.observations import Observations, fingerprint
 from fillrank.table.units import Units, pad_to_two_rows, standardise
+from fillrank.table.weights import refuse_weights_of_levels
 from fillrank.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
@@ -102,7 +107,7 @@ class SamplerEstimator(Estimator):
     missingness: bool
     keep_empty: bool
     kinds: Any
-    likelihood: Literal["auto", "gaussian", "ordered"]
+    likelihood: Likelihood
     thresholds: Literal["auto", "table", "rows"]
     bounds: Any
     round: bool
@@ -207,7 +212,14 @@ class SamplerEstimator(Estimator):
         return True
 
     def _check_weights(self, observations: Observations) -> None:
-        """Samplers use the weights of entries."""
+        """Samplers use the weights of entries, unless values are levels with noise of a given scale."""
+        if self._law.of_levels:
+            refuse_weights_of_levels(observations, self.likelihood)
+
+    @property
+    def _law(self) -> Law:
+        """The distribution of the noise of an entry."""
+        return LAWS[law_of(self.likelihood)]
 
     def _check(self) -> None:
         """Check the settings that only the subclass has."""
@@ -343,7 +355,7 @@ class SamplerEstimator(Estimator):
     def _swept(self, data: Data, model: TableModel) -> Data | CompleteData:
         """The data in the form that the sweeps take."""
         # Products of complete tables take no weights of entries.
-        is_weighted = model.noise.robust or data.rows.weights.size > 0
+        is_weighted = model.noise.draws_by_entry or data.rows.weights.size > 0
         if is_weighted or data.rows.cells.size or not self._sampler(model).uses_complete_tables:
             return data
         return detect_complete(data)
@@ -355,6 +367,11 @@ class SamplerEstimator(Estimator):
     ) -> None:
         self._checked_plan(n_entries=0)
         self._check_for_cluster()
+        if self._law is not GAUSSIAN:
+            raise NotSupportedError(
+                f'on a cluster the noise is Gaussian or robust; got likelihood="{self.likelihood}"',
+                advice="Fit the table on one machine.",
+            )
         from fillrank.cluster.monitor import allow_large_arguments, check_client
 
         check_client(client)
@@ -435,7 +452,7 @@ class SamplerEstimator(Estimator):
             run = checkpoint.restore(run, sampler)
             keep = checkpoint.save
         shape = model.latent_shape(observations.shape)
-        judge = partial(reason_to_continue, shape=shape)
+        judge = partial(reason_to_continue, shape=shape, law=model.noise.law)
         outcome = execute(run, data, sampler, plan, self.progress, keep, judge)
         self._store(observations, *run_result(outcome, model, shape))
         unused = outcome.run._replace(chains=_with_workers(outcome.run.chains, None))
@@ -514,11 +531,34 @@ class SamplerEstimator(Estimator):
         check_choice("round", self.round, (True, False))
         _check_kinds(self.kinds, self.likelihood)
         _check_thresholds(self.thresholds, self.likelihood)
+        self._check_law()
         check_integer("n_chains", self.n_chains, 1)
         if self.max_rank != "auto":
             check_integer("max_rank", self.max_rank, 1)
         if self.n_threads is not None:
             check_integer("n_threads", self.n_threads, 1)
+
+    def _check_law(self) -> None:
+        """Reject settings that the likelihood does not have."""
+        law, given = self._law, Setting("likelihood", self.likelihood)
+        if law is not GAUSSIAN and self.robust:
+            raise InputError(
+                "robust noise has a Student-t distribution, and the likelihood says another one",
+                place=given,
+                advice=("Leave out ", Setting("robust"), " or ", Setting("likelihood"), "."),
+            )
+        if law.of_levels and self.units == "columns":
+            raise InputError(
+                "all columns have the same two values, so they have no units of their own",
+                place=given,
+                advice=("Leave out ", Setting("units"), "."),
+            )
+        if law.of_levels and self.noise not in ("auto", "one"):
+            raise InputError(
+                "two values cannot say how large the noise of a row or column is",
+                place=given,
+                advice=("Leave out ", Setting("noise"), "."),
+            )
 
     def _plan(self, n_entries: int) -> Plan:
         auto = self.n_sweeps == "auto"

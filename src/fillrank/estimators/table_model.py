@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from fillrank.errors import InputError, Setting
 from fillrank.features.blocks import NO_BLOCKS, Blocks
 from fillrank.features.latent_columns import latent_blocks
+from fillrank.noise.laws import LAWS, LawName
 from fillrank.samplers.feature_steps import WITHOUT_FEATURES, BothFeatures, join_blocks
 from fillrank.samplers.noise_steps import NoiseModel
 from fillrank.samplers.threshold_steps import NO_INTERVALS, Intervals
 from fillrank.table.column_types import coded_columns
 from fillrank.table.kinds import LEVEL_KINDS, ColumnKind, choose_kinds
-from fillrank.table.latent import Coding, checked_bounds, code_ratings, code_table
+from fillrank.table.latent import Coding, checked_bounds, code_ratings, code_table, code_two_levels
 from fillrank.table.observations import Observations
 from fillrank.table.units import Units, choose_units, column_units, shared_units
 
 UNITS = ("auto", "table", "columns")
 NOISES = ("auto", "one", "rows", "columns", "both")
-LIKELIHOODS = ("auto", "gaussian", "ordered")
+Likelihood = Literal["auto", "gaussian", "ordered", "laplace", "logistic", "hinge"]
+LIKELIHOODS: tuple[Likelihood, ...] = get_args(Likelihood)
 THRESHOLDS = ("auto", "table", "rows")
 # The smallest noise that is distinguished if columns have their own units, in standard deviations.
 _RESOLUTION = 0.03
@@ -95,14 +97,29 @@ class Choices(NamedTuple):
     thresholds: str = "auto"
 
 
+def law_of(likelihood: str) -> LawName:
+    """The law of the noise of an entry; that of "auto" and "ordered" is Gaussian."""
+    return next((name for name in LAWS if name == likelihood), "gaussian")
+
+
 def table_model(observations: Observations, choices: Choices) -> TableModel:
     """Decide on kinds of values, units and noise by the table alone."""
     if choices.likelihood == "ordered":
         return ratings_model(code_ratings(observations), choices)
+    law = law_of(choices.likelihood)
+    if LAWS[law].of_levels:
+        return _model_of_two_levels(observations, choices, law)
     kinds = _kinds(observations, choices)
     bounds = checked_bounds(observations, choices.bounds)
     if _are_numbers(kinds, observations) and not bounds:
         return _model_of_numbers(observations, choices)
+    if law != "gaussian":
+        raise InputError(
+            "it is for exact numbers without bounds; this table has "
+            + ("bounds" if bounds else "limits or intervals"),
+            place=Setting("likelihood", law),
+            advice=("Use ", Setting("likelihood", "auto"), ", or leave them out."),
+        )
     _check_robust(choices)
     _check_bounds(kinds, bounds, observations)
     if choices.value_range is not None:
@@ -163,6 +180,35 @@ def _has_row_thresholds(coding: Coding, choices: Choices) -> bool:
     return is_possible and choices.thresholds != "table"
 
 
+def _model_of_two_levels(observations: Observations, choices: Choices, law: LawName) -> TableModel:
+    """All values of a table are one of two levels, with noise of a given scale."""
+    kinds = [ColumnKind("yes_no", _two_levels(observations, law))] * observations.shape[1]
+    _check_bounds(kinds, checked_bounds(observations, choices.bounds), observations)
+    coding = code_two_levels(observations, kinds[0].levels, LAWS[law].quantile)
+    units = Units.equal(0.0, 1.0, coding.n_latent, None)
+    return TableModel(units, False, NoiseModel(law=law), coding=coding)
+
+
+def _two_levels(observations: Observations, law: LawName) -> np.ndarray:
+    """The two levels of a table; codes, if columns are text or booleans."""
+    types = observations.column_types or ()
+    is_coded = coded_columns(types)
+    levels = np.unique(observations.values).astype(np.float64)
+    names = {each.levels for each in types}
+    if is_coded is not None and is_coded.all() and len(names) == 1:
+        levels = np.arange(float(len(names.pop())))
+    elif is_coded is not None:
+        levels = np.zeros(0)
+    if observations.cells is not None or levels.size != 2:
+        found = f"{levels.size} different values" if levels.size else "columns of different values"
+        raise InputError(
+            f"all values of the table must be one of the same two, such as 0 and 1; got {found}",
+            place=Setting("likelihood", law),
+            advice=("Use ", Setting("likelihood", "auto"), " for other values."),
+        )
+    return levels
+
+
 def _empty_notes(observations: Observations, coding: Coding) -> list[str]:
     """A note on columns without values."""
     empty = [j for j in range(coding.scale_of.size) if np.isnan(coding.scale(j).location)]
@@ -188,7 +234,7 @@ def _check_bounds(
 def _kinds(observations: Observations, choices: Choices) -> list[ColumnKind]:
     """The kind of every column."""
     n = observations.shape[1]
-    if choices.likelihood == "gaussian":
+    if choices.likelihood in LAWS:
         if observations.column_types is None:
             return [ColumnKind("number")] * n
         return choose_kinds(observations, dict.fromkeys(observations.column_labels, "number"))
@@ -250,6 +296,7 @@ def _model_of_numbers(observations: Observations, choices: Choices) -> TableMode
         columns=name in ("columns", "both"),
         robust=choices.robust,
         resolution=_RESOLUTION if by_column else 0.0,
+        law=law_of(choices.likelihood),
     )
     notes = [_units_note(by_column, reason)] if reason else []
     notes += _column_notes(observations, units) if by_column else []

@@ -11,7 +11,8 @@ loaded. Weights of entries scale the tile: then the sums below are weighted with
 
 Of some entries only an interval is known. The value of such an entry is drawn at the beginning of the
 row's turn, from its distribution truncated to the interval, and not stored: "the values, then the
-coefficients" is one block of the Gibbs sampler.
+coefficients" is one block of the Gibbs sampler. In the same way, the weights and working responses of
+other laws of the noise are drawn (`fillrank.kernels.entry_laws`).
 
 A row is processed in cache: the factors of its columns are gathered once into a tile, component by
 component, and the residual exists only while the row is processed. The cost is O(n_i K) a row, and
@@ -25,14 +26,14 @@ computes all sums of the next.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.normal_quantile import normal_in_interval
 from fillrank.draws.streams import row_bits, seek, start_stream
+from fillrank.kernels.entry_laws import NORMAL, draw_weight, draw_working
 from fillrank.kernels.simd import (
     LANES,
     add,
@@ -88,6 +89,8 @@ class RowNoise(NamedTuple):
     be; these values are drawn in the same way. If they differ by row of the table, ``thresholds``
     (rows of the table, L + 1) has the ends of the L intervals instead. In the half-sweep of the columns
     the rows of the table are the other side: ``of_other``.
+    Kernels are compiled for the ``law``; with one of levels,
+    variances and precisions are 1.
     """
 
     variances: np.ndarray
@@ -95,6 +98,7 @@ class RowNoise(NamedTuple):
     degrees: float
     purpose: int
     limits: np.ndarray = NO_LIMITS
+    law: Any = NORMAL
     thresholds: np.ndarray = NO_THRESHOLDS
     of_other: bool = False
 
@@ -324,7 +328,7 @@ def _draw_values(entries, first, last, noise, i, bits, stream, row, residual):
 
 @njit
 def _draw_weights(entries, first, residual, weights, noise, variance, stream, row):
-    """Multiply ``weights`` by l_t ~ Gamma((nu + 1)/2, rate (nu + w_t e_t^2 / s2)/2).
+    """Multiply ``weights`` by l_t, which the law draws given w_t e_t^2 / s2.
 
     Returns the sums of l and of log l.
     """
@@ -332,11 +336,29 @@ def _draw_weights(entries, first, residual, weights, noise, variance, stream, ro
     for t in range(weights.size):
         seek(stream, row, entries.indices[first + t])
         square = weights[t] * float(residual[t]) * float(residual[t]) / variance
-        draw = gamma(stream, 0.5 * (noise.degrees + 1.0), 0.5 * (noise.degrees + square))
+        draw = draw_weight(noise.law, noise.degrees, square, stream)
         weights[t] *= draw
         total += draw
         log_total += math.log(draw)
     return total, log_total
+
+
+@njit
+def level_of(low, high):
+    """(x, threshold) of an interval of two: x is 1 above the threshold, and -1 below."""
+    return (1.0, low) if high > -low else (-1.0, high)
+
+
+@njit
+def _draw_levels(entries, first, noise, stream, row, residual, weights):
+    """Draw working responses and ``weights`` of levels; the residual is their -z before."""
+    for t in range(weights.size):
+        cell = entries.cells[first + t]
+        x, threshold = level_of(noise.limits[0, cell], noise.limits[1, cell])
+        seek(stream, row, entries.indices[first + t])
+        margin = x * (-float(residual[t]) - threshold)
+        weights[t], above = draw_working(noise.law, margin, stream)
+        residual[t] = x * above
 
 
 @njit
@@ -364,8 +386,9 @@ def gaussian_rows(entries, own, other, prior, noise, address, sums, start, stop)
     tile = np.empty(padded * other.shape[1], dtype=own.dtype)
     residual = np.zeros(padded, dtype=own.dtype)
     roots = noise.roots.astype(own.dtype)
-    is_student = noise.degrees < np.inf
-    is_weighted = is_student or entries.weights.size > 0
+    law, is_student = noise.law, noise.degrees < np.inf
+    draws_weights = is_student or law.is_mixture
+    is_weighted = draws_weights or law.of_levels or entries.weights.size > 0
     all_weights = np.ones(longest if is_weighted else 0, dtype=own.dtype)
     all_bits = np.empty(longest if entries.cells.size else 0, dtype=np.uint64)
     minus = np.zeros(other.shape[1], dtype=own.dtype)
@@ -386,15 +409,17 @@ def gaussian_rows(entries, own, other, prior, noise, address, sums, start, stop)
             residual[t] = none
         _gather(entries.indices, first, last, minus, other, tile, stride, residual)
         at_row = address.first_row + i
-        if entries.cells.size:
+        if entries.cells.size and not law.of_levels:
             value_bits = all_bits[: last - first]
             _draw_values(entries, first, last, noise, i, value_bits, entry_stream, at_row, residual)
         if is_weighted:
             weights = all_weights[: last - first]
             for t in range(weights.size):
                 weights[t] = entries.weights[first + t] if entries.weights.size else 1.0
-            if is_student:
-                sums.weights[i], sums.log_weights[i] = _draw_weights(
+            if law.of_levels:
+                _draw_levels(entries, first, noise, entry_stream, at_row, residual, weights)
+            elif draws_weights:
+                total_weight, log_total = _draw_weights(
                     entries,
                     first,
                     residual,
@@ -404,6 +429,8 @@ def gaussian_rows(entries, own, other, prior, noise, address, sums, start, stop)
                     entry_stream,
                     at_row,
                 )
+                if is_student:
+                    sums.weights[i], sums.log_weights[i] = total_weight, log_total
             _weigh(tile[: stride * other.shape[1]], stride, residual, weights)
         row_bits(stream, at_row, bits)
         for p in range(n_free):

@@ -16,10 +16,11 @@ over threads.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fillrank.kernels.entry_laws import NORMAL, distribution
 from fillrank.kernels.student_t import NEARLY_NORMAL, t_constants, t_distribution
 from fillrank.kernels.tiles import REASSOCIATE
 from fillrank.runtime.kernel_cache import njit
@@ -29,17 +30,22 @@ _LARGEST_WIDTH = 1e140
 
 
 class Student(NamedTuple):
-    """Degrees of freedom of every draw, the densities at 0, and whether all are infinite."""
+    """Degrees of freedom of every draw, the densities at 0, and whether all are infinite.
+
+    With another ``law`` than that, the noise has its distribution.
+    """
 
     degrees: np.ndarray
     constants: np.ndarray
     is_normal: bool
+    law: Any = NORMAL
 
 
-def student(degrees: np.ndarray) -> Student:
-    """The t distributions with these degrees of freedom."""
+def student(degrees: np.ndarray, law: Any = NORMAL) -> Student:
+    """The t distributions with these degrees of freedom, or the distribution of a law."""
     degrees = np.where(degrees >= NEARLY_NORMAL, np.inf, degrees)
-    return Student(degrees, t_constants(degrees), bool((degrees == np.inf).all()))
+    is_normal = bool((degrees == np.inf).all()) and not law.is_mixture
+    return Student(degrees, t_constants(degrees), is_normal, law)
 
 
 @njit(fastmath=REASSOCIATE)
@@ -100,9 +106,23 @@ def _t_mixture(values, sds, student, x):
 
 
 @njit
+def _law_mixture(values, scales, law, x):
+    """The same for the distribution of a law."""
+    cdf = 0.0
+    density = 0.0
+    for s in range(values.size):
+        below, here = distribution(law, (x - values[s]) / scales[s])
+        cdf += below
+        density += here / scales[s]
+    return cdf / values.size, density / values.size
+
+
+@njit
 def _mixture(values, sds, student, x):
     if student.is_normal:
         return _normal_mixture(values, sds, x)
+    if student.law.is_mixture:
+        return _law_mixture(values, sds, student.law, x)
     return _t_mixture(values, sds, student, x)
 
 
@@ -115,7 +135,7 @@ def _far_end(values, sds, student, probability, sign):
     if student.is_normal:
         return end + sign * width
     while width < _LARGEST_WIDTH * widest:
-        cdf, _ = _t_mixture(values, sds, student, end + sign * width)
+        cdf, _ = _mixture(values, sds, student, end + sign * width)
         if sign * (cdf - probability) > 0.0:
             break
         width *= 8.0
@@ -126,8 +146,9 @@ def _far_end(values, sds, student, probability, sign):
 def mixture_quantiles(values, sds, student, probability, start, out):
     """The quantile of the mixture over s of values[s, p] + sds[s, p] T_s, for every p.
 
-    T_s has the t distribution of ``student.degrees[s]``, which is normal if they are infinite. Newton's
-    method from ``start`` within a bracket; bisection if a step would leave the bracket.
+    T_s has the t distribution of ``student.degrees[s]``, which is normal if they are infinite, or that
+    of another law. Newton's method from ``start`` within a bracket; bisection if a step would leave the
+    bracket.
     """
     for p in range(out.size):
         column, scales = values[:, p].copy(), sds[:, p].copy()

@@ -18,7 +18,7 @@ marginal likelihood
 
 For Student-t noise with nu degrees of freedom, b_j is multiplied by a weight
 u_j ~ Gamma(nu / 2, nu / 2). From u = 1 there are three alternations of (a, c | u) and u | a, c: enough
-to reduce the weights of outliers, but not exact.
+to reduce the weights of outliers, but not exact. The weights of Laplace noise are drawn in the same way.
 
 With features F of the rows, mean and L L^T are the distribution of the draw's own rows A without what
 their features explain, A - F B, with the weights B of the draw. A new row with features f does not have
@@ -41,7 +41,8 @@ Of values of other kinds than numbers only an interval is known. There are ten a
 second step, and the start, use a normal approximation of c given the intervals
 (`fillrank.kernels.interval_rows`): without them, alternations would be far too few where the signal is
 much larger than the noise. With Student-t noise there is no such step, and the start is in the middle of
-the intervals.
+the intervals. With another law of levels, their weights and working responses take the place of the
+values.
 
 If the thresholds between levels differ by row, those of a new row have the means and variances of the
 draw's own rows, and are drawn in every alternation, with the values integrated out
@@ -58,12 +59,11 @@ rows.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from fillrank.draws.gamma import gamma
 from fillrank.draws.normal import normal, normal_from_bits
 from fillrank.draws.streams import (
     AUGMENTATION,
@@ -78,8 +78,9 @@ from fillrank.draws.streams import (
     uniform,
 )
 from fillrank.draws.truncated_normal import truncated_normal
+from fillrank.kernels.entry_laws import draw_weight, draw_working
 from fillrank.kernels.factors import gram
-from fillrank.kernels.gaussian_rows import NO_LIMITS
+from fillrank.kernels.gaussian_rows import NO_LIMITS, level_of
 from fillrank.kernels.interval_rows import slice_coefficients, update_sites
 from fillrank.kernels.row_thresholds import (
     ThresholdPrior,
@@ -89,6 +90,7 @@ from fillrank.kernels.row_thresholds import (
 )
 from fillrank.kernels.student_t import NEARLY_NORMAL
 from fillrank.kernels.tiles import REASSOCIATE, longest_row
+from fillrank.noise.laws import LAWS, LawName
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.feature_steps import STRENGTHS
@@ -124,7 +126,7 @@ class _Regression(NamedTuple):
     (rows,) holds sqrt(1 + h); both are empty without features. ``rows`` says for each new row whether
     this is its regression; empty if all are. ``limits`` (2, k) are the ends of intervals of values. If
     they differ by column, they are ``thresholds`` (n, L + 1); if by row, ``threshold_prior`` is that of
-    a new row. Both are empty otherwise.
+    a new row. Both are empty otherwise. ``law`` is that of the noise.
     """
 
     mean: np.ndarray
@@ -142,6 +144,7 @@ class _Regression(NamedTuple):
     limits: np.ndarray
     thresholds: np.ndarray
     threshold_prior: ThresholdPrior
+    law: Any
 
 
 class RowFeatures(NamedTuple):
@@ -301,7 +304,7 @@ def _choose(probabilities, u):
 
 
 @njit
-def _weigh(tile, n, w, precision, degrees, stream, row, weighted):
+def _weigh(tile, n, w, precision, regression, stream, row, weighted):
     """Draw the weight of each entry given w and a; ``weighted`` becomes the tile with these weights."""
     k = w.size
     for t in range(n):
@@ -309,8 +312,8 @@ def _weigh(tile, n, w, precision, degrees, stream, row, weighted):
         for a in range(k):
             residual -= tile[a, t] * w[a]
         seek(stream, row, t)
-        rate = 0.5 * (degrees + precision * residual * residual)
-        root = math.sqrt(gamma(stream, 0.5 * (degrees + 1.0), rate))
+        square = precision * residual * residual
+        root = math.sqrt(draw_weight(regression.law, regression.degrees, square, stream))
         for a in range(k + 1):
             weighted[a, t] = root * tile[a, t]
 
@@ -416,6 +419,28 @@ def _start_values(tile, n, ends, precision, approximation, stream, row):
 
 
 @njit
+def _draw_levels(entries, i, regression, tile, origin, w, stream, weighted):
+    """Draw weights and working responses of a row of levels, given w.
+
+    ``weighted`` becomes the tile with them; ``origin`` is as in `_draw_values`.
+    """
+    first, k = entries.pointers[i], w.size
+    for t in range(origin.size):
+        cell = entries.cells[first + t]
+        mean = 0.0
+        for a in range(k):
+            mean += tile[a, t] * w[a]
+        x, threshold = level_of(regression.limits[0, cell], regression.limits[1, cell])
+        threshold += origin[t] - entries.values[first + t]
+        seek(stream, i, t)
+        weight, above = draw_working(regression.law, x * (mean - threshold), stream)
+        root = math.sqrt(weight)
+        for a in range(k):
+            weighted[a, t] = root * tile[a, t]
+        weighted[k, t] = root * (mean + x * above)
+
+
+@njit
 def _solve_transposed(system, v):
     """v becomes R^-T v, for the lower triangular R in the first rows of ``system``."""
     for a in range(v.size - 1, -1, -1):
@@ -476,17 +501,18 @@ def _draw_coefficients(system, stream, i, bits, w, noise):
 def _regress_rows(entries, regression, address, new, start, stop):
     """Draw a and c of the rows start to stop, and add ``turn`` E[c | x] to ``new.means``.
 
-    With Student-t noise, the expectation is also given the weights of the last alternation.
+    If weights are drawn, the expectation is also given those of the last alternation.
     """
     L, turn, precisions = regression.L, regression.turn, regression.precisions
-    key, degrees, k = address.key, regression.degrees, regression.mean.size
+    key, law, k = address.key, regression.law, regression.mean.size
     longest = longest_row(entries.pointers, start, stop)
-    is_student, has_intervals = degrees < math.inf, entries.cells.size > 0
-    last = _ALTERNATIONS - 1 if is_student else 0
-    n_cuts = new.thresholds.shape[1]
+    draws_weights = regression.degrees < math.inf or law.is_mixture
+    has_intervals, n_cuts = entries.cells.size > 0, new.thresholds.shape[1]
+    last = _ALTERNATIONS - 1 if draws_weights else 0
     if has_intervals or n_cuts:
         last = _VALUE_ALTERNATIONS - 1
-    n_weighted = longest if is_student or has_intervals else 0
+    is_weighted = draws_weights or law.of_levels
+    n_weighted = longest if is_weighted or has_intervals else 0
     tile, weighted = np.empty((k + 1, longest)), np.empty((k + 1, n_weighted))
     ends, sites = np.empty((2, n_weighted)), np.empty((2, n_weighted))
     approximation = np.empty((k + 1, k))
@@ -509,7 +535,7 @@ def _regress_rows(entries, regression, address, new, start, stop):
         cuts[1:-1] = regression.threshold_prior.means
         is_sliced = False
         if has_intervals:
-            is_sliced = _find_ends(entries, i, regression, origin, cuts, ends) and not is_student
+            is_sliced = _find_ends(entries, i, regression, origin, cuts, ends) and not is_weighted
         if is_sliced:
             a = precisions[precisions.size // 2]
             _approximate(tile, n, ends, a, sites, weighted, gram, approximation)
@@ -517,7 +543,7 @@ def _regress_rows(entries, regression, address, new, start, stop):
             _start_values(tile, n, ends, a, approximation, stream, i)
         for step in range(last + 1):
             sweep = address.sweep + step * _STEP
-            _products(weighted if step and is_student else tile, n, gram)
+            _products(weighted if step and is_weighted else tile, n, gram)
             a = _draw_precision(gram, n, i, precisions, key, sweep, system, probabilities)
             if step == last and precisions.size > 1:
                 _add_expected(
@@ -537,10 +563,12 @@ def _regress_rows(entries, regression, address, new, start, stop):
                         entries, i, regression, tile, origin, drawn, a, by_level, cuts, of_cuts
                     )
                     _find_ends(entries, i, regression, origin, cuts, ends)
-                if has_intervals:
+                if law.of_levels:
+                    _draw_levels(entries, i, regression, tile, origin, drawn, stream, weighted)
+                elif has_intervals:
                     _draw_values(tile, n, ends, drawn, a, stream, i)
-                if is_student:
-                    _weigh(tile, n, drawn, a, degrees, stream, i, weighted)
+                if draws_weights:
+                    _weigh(tile, n, drawn, a, regression, stream, i, weighted)
         for b in range(k):
             c[b] = centre[b]
             w[b] *= scale
@@ -639,7 +667,9 @@ def _group(
     return _Group(rows, fitted, new, products, weights, of_feature[weights])
 
 
-def _regression(draw: Draw, basis: np.ndarray, group: _Group, limits: np.ndarray) -> _Regression:
+def _regression(
+    draw: Draw, basis: np.ndarray, group: _Group, limits: np.ndarray, law: LawName
+) -> _Regression:
     """The regression of a new row under a draw; ``basis`` (n, K) is orthonormal.
 
     The first intervals of ``limits`` are those of the draw.
@@ -669,6 +699,7 @@ def _regression(draw: Draw, basis: np.ndarray, group: _Group, limits: np.ndarray
         np.hstack([draw.limits, limits[:, own:]]),
         draw.column_thresholds.astype(np.float64),
         _threshold_prior(draw.row_thresholds),
+        LAWS[law].compiled,
     )
 
 
@@ -731,6 +762,7 @@ def fold_in_rows(
     features: RowFeatures | None = None,
     limits: np.ndarray = NO_LIMITS,
     fixed: FixedNoise | None = None,
+    law: LawName = "gaussian",
 ) -> tuple[list[Draw], Draw]:
     """The posterior of new rows in the columns that were fitted: its draws and its mean.
 
@@ -752,6 +784,8 @@ def fold_in_rows(
         The ends of the intervals of which the entries have numbers; those of the draws come first.
     fixed : FixedNoise, optional
         Which rows have noise of a fixed variance; None if none has.
+    law : str
+        The distribution of the noise of an entry.
 
     Returns
     -------
@@ -778,7 +812,8 @@ def fold_in_rows(
         left = np.empty((n_rows, draw.left.shape[1]), draw.left.dtype)
         new = _NewRows(means, left, np.empty(n_rows), _outer_ends(draw.row_thresholds, n_rows))
         for group in groups:
-            _regress(entries, _regression(draw, basis, group, limits), address, new, workers)
+            regression = _regression(draw, basis, group, limits, law)
+            _regress(entries, regression, address, new, workers)
         variances += 1.0 / new.precisions
         noise = draw.noise._replace(rows=new.precisions)
         thresholds = new.thresholds.astype(left.dtype)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fillrank.noise.laws import LAWS
 from fillrank.samplers.model import Draw
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class Imputations:
         self.n = n
         self._seed = seed
         self._units = posterior.units
+        self._law = posterior.law
         chosen = np.linspace(0, len(posterior.draws) - 1, n).round().astype(int)
         self._draws = [posterior.draws[t] for t in chosen]
 
@@ -35,7 +37,10 @@ class Imputations:
         draw = self._draws[number]
         n_columns, degrees = len(draw.right), draw.noise.degrees
         rng = np.random.default_rng([self._seed, number, i])
-        noise = rng.standard_normal(n_columns)
+        if self._law == "gaussian":
+            noise = rng.standard_normal(n_columns)
+        else:
+            noise = LAWS[self._law].quantile(rng.random(n_columns))
         if degrees < np.inf:  # a t variable is normal with a random precision
             noise /= np.sqrt(rng.chisquare(degrees, n_columns) / degrees)
         signal = draw.right @ draw.left[i]

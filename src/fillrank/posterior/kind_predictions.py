@@ -6,6 +6,7 @@ the draws. All functions take arrays (draws, cells).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ _SUMMED = 16
 # Quantiles that represent the values in an interval.
 _NODES = 16
 _LARGEST_EXPONENT = 700.0
+_Function = Callable[[np.ndarray], np.ndarray]
 
 
 class Latent(NamedTuple):
@@ -41,18 +43,21 @@ class Latent(NamedTuple):
         return [self.limits[:, 1, scale.first + c, np.newaxis] for c in inner]
 
 
-def level_probabilities(scale: Scale, columns: list[Latent]) -> np.ndarray:
+def level_probabilities(
+    scale: Scale, columns: list[Latent], cumulative: _Function = ndtr
+) -> np.ndarray:
     """The probabilities (cells, levels) of the levels, averaged over the draws.
 
-    ``columns`` are the latent columns of the cells: several for a category.
+    ``columns`` are the latent columns of the cells: several for a category. ``cumulative`` is the
+    distribution function of the noise.
     """
     if scale.kind == "category":
         return _category_probabilities(scale, columns)
     z, s = columns[0].signals, columns[0].sds
-    below = [ndtr((each - z) / s).mean(axis=0) for each in columns[0].upper_ends(scale)]
+    below = [cumulative((each - z) / s).mean(axis=0) for each in columns[0].upper_ends(scale)]
     n_cells = z.shape[1]
-    cumulative = np.column_stack([np.zeros(n_cells), *below, np.ones(n_cells)])
-    return np.maximum(np.diff(cumulative, axis=1), 0.0)
+    up_to = np.column_stack([np.zeros(n_cells), *below, np.ones(n_cells)])
+    return np.maximum(np.diff(up_to, axis=1), 0.0)
 
 
 def _category_probabilities(scale: Scale, columns: list[Latent]) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import logsumexp
@@ -12,6 +13,7 @@ from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import Blocks
 from fillrank.kernels.gaussian_rows import NO_THRESHOLDS
 from fillrank.kernels.predictions import pair_values
+from fillrank.noise.laws import LAWS
 from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.kind_predictions import (
     Latent,
@@ -35,6 +37,8 @@ from fillrank.table.units import Units
 
 # Cells computed together.
 _BLOCK = 2048
+# Cells that a thread takes at a time.
+_GRAIN = 64
 # Draws that represent all of them in complete tables of many cells.
 _FEW_DRAWS, _MANY_CELLS = 16, 2_000_000
 # The probability of a level that the fit has not seen.
@@ -43,6 +47,12 @@ _UNSEEN = 1e-6
 _MORE_TO_RANK = 100
 # The level of an interval whose ends are both the median.
 _NARROW = 1e-9
+
+
+def _blocks(start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Ranges of cells that are computed together; a last single one is not left alone."""
+    ends = [*range(start, max(stop - 1, start + 1), _BLOCK), stop]
+    return pairwise(ends)
 
 
 @dataclass(frozen=True)
@@ -140,8 +150,8 @@ class KindPosterior:
         out = np.empty((len(rows), scale.levels.size))
 
         def work(start: int, stop: int) -> None:
-            for first in range(start, stop, _BLOCK):
-                part = slice(first, min(first + _BLOCK, stop))
+            for first, last in _blocks(start, stop):
+                part = slice(first, last)
                 at = np.full(out[part].shape[0], column)
                 out[part] = self._level_probabilities(scale, rows[part], at, self.low_rank.draws)
 
@@ -350,7 +360,7 @@ class KindPosterior:
             thresholds = thresholds.mean(axis=0, keepdims=True)
         latent = Latent(top.scores[p, k][np.newaxis], sds, limits, thresholds)
         if scale.has_levels:
-            return level_probabilities(scale, [latent]) @ scale.levels
+            return level_probabilities(scale, [latent], self._cumulative) @ scale.levels
         return mean_value(scale, latent)
 
     def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
@@ -374,8 +384,8 @@ class KindPosterior:
             mine = np.flatnonzero(self.coding.scale_of[columns] == g)
 
             def work(start: int, stop: int, g: int = g, mine: np.ndarray = mine) -> None:
-                for first in range(start, stop, _BLOCK):
-                    at = mine[first : min(first + _BLOCK, stop)]
+                for first, last in _blocks(start, stop):
+                    at = mine[first:last]
                     result[..., at] = one(self.coding.scales[g], rows[at], columns[at])
 
             self._share_out(work, mine.size, workers)
@@ -383,7 +393,10 @@ class KindPosterior:
 
     def _share_out(self, work: Callable[[int, int], None], n_cells: int, workers: Workers) -> None:
         cost = len(self.low_rank.draws) * (self.low_rank.draws[0].left.shape[1] + 8)
-        workers.for_rows(work, cost * np.arange(n_cells + 1))
+        # The sums over draws of a single cell are rounded in another way than those of several, so no
+        # number of threads may leave one alone.
+        ends = np.append(np.arange(0, max(n_cells - 1, 1), _GRAIN), n_cells)
+        workers.for_rows(lambda a, b: work(int(ends[a]), int(ends[b])), cost * ends)
 
     def _latent(
         self, rows: np.ndarray, columns: np.ndarray, which: int, draws: list[Draw]
@@ -403,6 +416,11 @@ class KindPosterior:
         limits = np.array([drawn.limits for drawn in draws])
         return Latent(signals, sds, limits, _thresholds_of(rows, draws))
 
+    @property
+    def _cumulative(self) -> Callable[[np.ndarray], np.ndarray]:
+        """The distribution function of the noise of latent numbers."""
+        return LAWS[self.low_rank.law].cumulative
+
     def _latents(
         self, scale: Scale, rows: np.ndarray, columns: np.ndarray, draws: list[Draw]
     ) -> Iterator[Latent]:
@@ -411,7 +429,8 @@ class KindPosterior:
     def _level_probabilities(
         self, scale: Scale, rows: np.ndarray, columns: np.ndarray, draws: list[Draw]
     ) -> np.ndarray:
-        return level_probabilities(scale, list(self._latents(scale, rows, columns, draws)))
+        latents = list(self._latents(scale, rows, columns, draws))
+        return level_probabilities(scale, latents, self._cumulative)
 
     def _statistic(
         self,
@@ -457,7 +476,7 @@ class KindPosterior:
         latents = list(self._latents(scale, rows, columns, draws))
         if kind == "signal":
             latents = [each._replace(sds=1e-9 * np.ones_like(each.sds)) for each in latents]
-        probabilities = level_probabilities(scale, latents)
+        probabilities = level_probabilities(scale, latents, self._cumulative)
         tails = 0.5 * (1.0 - level), 0.5 * (1.0 + level)
         low, high = (scale.levels[level_quantile(probabilities, tail)] for tail in tails)
         return low, high

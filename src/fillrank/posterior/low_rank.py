@@ -28,6 +28,7 @@ from fillrank.kernels.predictions import (
     restored_pair_values,
     student,
 )
+from fillrank.noise.laws import LAWS, LawName
 from fillrank.posterior.fold_in import FixedNoise, RowFeatures, fold_in_rows
 from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.recommend import Top, TopQuery, best_by_draw, best_by_mean, best_by_quantile
@@ -79,8 +80,16 @@ def _observed(
     return out
 
 
-def log_densities(distance: np.ndarray, noise: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """Logarithms of normal densities, or of t densities where the degrees of freedom are finite."""
+def log_densities(
+    distance: np.ndarray, noise: np.ndarray, degrees: np.ndarray, law: LawName = "gaussian"
+) -> np.ndarray:
+    """Logarithms of the densities of noise with these squared scales.
+
+    Of Gaussian noise, they are t densities where the degrees of freedom are finite.
+    """
+    log_density = LAWS[law].log_density
+    if log_density is not None:
+        return log_density(distance / np.sqrt(noise)) - 0.5 * np.log(noise)
     with np.errstate(over="ignore"):  # a value beyond all range has the density 0
         squares = distance**2 / noise
     normal = -0.5 * squares - 0.5 * np.log(2.0 * np.pi * noise)
@@ -182,6 +191,8 @@ class LowRankPosterior:
         Whether ``draws`` are draws of a posterior. If not, there is one: the solution of a solver.
     blocks : Blocks
         The features of rows and columns, whose weights the draws have.
+    law : str
+        The distribution of the noise of an entry: one of `fillrank.noise.laws`.
     """
 
     draws: list[Draw]
@@ -189,6 +200,7 @@ class LowRankPosterior:
     mean: Draw
     has_draws: bool = True
     blocks: Blocks = NO_BLOCKS
+    law: LawName = "gaussian"
     levels: None = None  # predictions are numbers
 
     @property
@@ -268,8 +280,9 @@ class LowRankPosterior:
         return np.array([draw.noise.at(rows, columns) for draw in self.draws])
 
     def _student(self) -> Student:
-        """The degrees of freedom of the noise of every draw; infinite if it is Gaussian."""
-        return student(np.array([draw.noise.degrees for draw in self.draws]))
+        """The degrees of freedom of the noise of every draw, infinite if it is Gaussian, and its law."""
+        degrees = np.array([draw.noise.degrees for draw in self.draws])
+        return student(degrees, LAWS[self.law].compiled)
 
     def within(
         self, rows: np.ndarray, columns: np.ndarray, ends: np.ndarray, workers: Workers
@@ -282,8 +295,8 @@ class LowRankPosterior:
     ) -> np.ndarray:
         """Logarithms of the predictive density at new observations of the cells.
 
-        The density is that of the mixture of N(signal, noise), or of t distributions, over the draws,
-        in the units of the data. It does not end at the rating scale.
+        The density is that of the mixture of N(signal, noise), or of another distribution of the noise,
+        over the draws, in the units of the data. It does not end at the rating scale.
         """
         if not self.has_draws:
             raise NotSupportedError("the solution of a solver has no predictive density.")
@@ -297,7 +310,8 @@ class LowRankPosterior:
                 block = slice(first, min(first + _BLOCK, stop))
                 distance = self._values(rows[block], columns[block]) - standard[block]
                 noise = self._noise(rows[block], columns[block])
-                out[block] = logsumexp(log_densities(distance, noise, degrees), axis=0)
+                terms = log_densities(distance, noise, degrees, self.law)
+                out[block] = logsumexp(terms, axis=0)
 
         _share_out(work, len(rows), len(self.draws) * self.draws[0].left.shape[1], workers)
         return out - np.log(len(self.draws)) - np.log(scale)
@@ -428,7 +442,7 @@ class LowRankPosterior:
         self, entries: Entries, axis: Axis, new: _NewSide, units: Units
     ) -> LowRankPosterior:
         blocks = with_new_side(self.blocks, axis, new.values, entries.pointers.size - 1)
-        return LowRankPosterior(new.draws, units, new.mean, self.has_draws, blocks)
+        return LowRankPosterior(new.draws, units, new.mean, self.has_draws, blocks, self.law)
 
     def _regress(
         self,
@@ -444,7 +458,9 @@ class LowRankPosterior:
         if axis == "columns":
             return self._regress_columns(entries, workers, values, limits)
         both = _row_features(side, values)
-        draws, mean = fold_in_rows(self.draws, self.mean, entries, workers, 0, both, limits)
+        draws, mean = fold_in_rows(
+            self.draws, self.mean, entries, workers, 0, both, limits, law=self.law
+        )
         return _NewSide(draws, mean, values)
 
     def _regress_latent(
@@ -471,7 +487,7 @@ class LowRankPosterior:
         turned, mean = [draw.transpose() for draw in self.draws], self.mean.transpose()
         both = _row_features(self.blocks.columns, values)
         # Another seed: the draws of new columns are independent of those of new rows.
-        draws, mean = fold_in_rows(turned, mean, entries, workers, 1, both, limits, fixed)
+        draws, mean = fold_in_rows(turned, mean, entries, workers, 1, both, limits, fixed, self.law)
         return _NewSide([draw.transpose() for draw in draws], mean.transpose(), values)
 
     def update(
@@ -541,7 +557,7 @@ class LowRankPosterior:
                 _spliced(own, other, positions, axis)
                 for own, other in zip(self.draws, new.draws, strict=True)
             ]
-        return LowRankPosterior(draws, self.units, mean, self.has_draws, blocks)
+        return LowRankPosterior(draws, self.units, mean, self.has_draws, blocks, self.law)
 
     def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
         """Posterior means of the noise standard deviation of each row, and of each column.
@@ -549,9 +565,10 @@ class LowRankPosterior:
         Those of rows are in the units of the data, or in standard units if columns have their own; that
         of a column is in its unit. For Student-t noise they are scales.
         """
+        sd = np.sqrt(LAWS[self.law].variance)
         rows = np.mean([draw.noise.row_scales() for draw in self.draws], axis=0)
         columns = np.mean([draw.noise.column_scales() for draw in self.draws], axis=0)
-        return self.units.shared_scale * rows, self.units.scale * columns
+        return sd * self.units.shared_scale * rows, sd * self.units.scale * columns
 
     def _units_of_new(self, entries: Entries) -> tuple[Units, np.ndarray]:
         """The units of new columns, and the number of the new column of each entry."""

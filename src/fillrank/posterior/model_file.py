@@ -23,6 +23,7 @@ import numpy as np
 from fillrank.errors import FillrankError, InputError, NotSupportedError, ReadError
 from fillrank.features.blocks import Blocks
 from fillrank.kernels.ordinal import Scorer
+from fillrank.noise.laws import LAWS, LawName
 from fillrank.posterior.kinds import KindPosterior
 from fillrank.posterior.levels import (
     FitRows,
@@ -67,6 +68,7 @@ from fillrank.storage.serialization import Labels, pack, unpack_all
 from fillrank.table.entries import compact_floats
 from fillrank.table.frames import Origin
 from fillrank.table.labels import check_unique
+from fillrank.table.latent import Coding
 from fillrank.table.observations import Observations
 from fillrank.table.units import Units
 from fillrank.validation import check_choice, check_integer
@@ -257,10 +259,12 @@ _SAMPLER_PARTS: dict[str, Any] = _COMMON | {
     "units_": Literal["table", "columns"],
     "noise_": Literal["one", "rows", "columns", "both"],
     "notes_": list[str],
+    "likelihood_": LawName,
 }
-# New rows have no run, and files of layout 1 have less.
+# New rows have no run, files of layout 1 have less, and Gaussian noise is not named.
 _SAMPLER_OPTIONAL = {
     "traces_", "reached_limit_", "row_noise_", "column_noise_", "units_", "noise_", "notes_",
+    "likelihood_",
 }  # fmt: skip
 _SAMPLER_REQUIRED = _REQUIRED | (_SAMPLER_PARTS.keys() - _COMMON.keys() - _SAMPLER_OPTIONAL)
 _SOLVER_PARTS: dict[str, Any] = _COMMON | {
@@ -493,12 +497,24 @@ def _updated(part: _LowRank1, shape: tuple[int, int]) -> _LowRank2:
 
 def _signal_of(part: _LowRank, record: Record, observations: Observations) -> Posterior:
     """The posterior of a signal, or of the kinds of values that follow from it."""
+    law = record.likelihood or "gaussian"
     if part.coding is None:
+        if LAWS[law].of_levels:
+            raise ReadError(f"its likelihood, {law}, is for two levels, and it has numbers.")
         return _low_rank_of(part, record, observations.shape)
     coding = restored_coding(part.coding, observations.column_labels)
+    if law != "gaussian":
+        _check_two_levels(coding, law)
     check_types(coding, observations.column_types)
     latent_shape = observations.shape[0], coding.n_latent
     return restored_posterior(_low_rank_of(part, record, latent_shape), part.coding, coding)
+
+
+def _check_two_levels(coding: Coding, law: LawName) -> None:
+    """Raise ReadError unless all values are one of the same two levels."""
+    has_two_levels = [each.kind for each in coding.scales] == ["yes_no"]
+    if not has_two_levels or not LAWS[law].of_levels:
+        raise ReadError(f"its likelihood, {law}, is not for its kinds of values.")
 
 
 def _low_rank_of(part: _LowRank, record: Record, shape: tuple[int, int]) -> LowRankPosterior:
@@ -515,6 +531,7 @@ def _low_rank_of(part: _LowRank, record: Record, shape: tuple[int, int]) -> LowR
         _restored_draw(part.mean, shape),
         has_draws=is_sampled,
         blocks=Blocks(*map(restored_blocks, sides)),
+        law=record.likelihood or "gaussian",
     )
     check_posterior(posterior, shape)
     if is_sampled:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fillrank.noise.laws import LAWS, LawName
 from fillrank.run.recorder import Traces
 from fillrank.solvers.fit import PathPoint
 
@@ -55,6 +56,9 @@ class Record:
         Whether a solver has converged; a run of a sampler is judged by its diagnostics.
     units, noise : str
         What a sampler has chosen: "table" or "columns"; "one", "rows", "columns" or "both".
+    likelihood : str
+        The distribution of the noise of an entry, if it is not Gaussian or Student-t: "laplace",
+        "logistic" or "hinge".
     notes : list of str
         What was chosen about the table and why, and what to know about its columns.
     sticks : ndarray
@@ -82,6 +86,7 @@ class Record:
     units: str | None = None
     noise: str | None = None
     notes: list[str] | None = None
+    likelihood: LawName | None = None
 
     @property
     def has_own_units(self) -> bool:
@@ -97,8 +102,12 @@ class Record:
 def not_sampled(method: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Names in the history of a sampler that are estimated or given, not sampled.
 
-    Files of layout 1, whose settings have no noise, are of a GASR that estimated them.
+    Files of layout 1, whose settings have no noise, are of a GASR that estimated them. With a likelihood
+    of levels the noise is given.
     """
+    law = LAWS.get(settings.get("likelihood", "gaussian"))
+    if law is not None and law.of_levels:
+        return ("noise_variance",)
     if method == "GASR":
         is_estimated = settings.get("sampler") == "published" or "noise" not in settings
         return ("noise_variance", "a", "b") if is_estimated else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -114,8 +115,7 @@ def restored_posterior(
     if isinstance(stored, StoredRowCoding):
         ends = _restored_ends(stored, low_rank.shape[0])
         draws = [draw._replace(row_thresholds=own) for draw, own in zip(draws, ends, strict=True)]
-    fields = low_rank.units, low_rank.mean, low_rank.has_draws, low_rank.blocks
-    return KindPosterior(LowRankPosterior(draws, *fields), coding)
+    return KindPosterior(replace(low_rank, draws=draws), coding)
 
 
 def _restored_ends(stored: StoredRowCoding, n_rows: int) -> np.ndarray:

@@ -388,7 +388,8 @@ def draw_rows(
     """Draw the coefficients of all rows, in place, given the factors of the other side.
 
     With entries, the coefficients of a row are drawn one by one for a `Prior`, jointly for a
-    `JointPrior`. In a complete table they are always drawn jointly. Joint draws are for Gaussian noise.
+    `JointPrior`. In a complete table they are always drawn jointly. Joint draws are for Gaussian noise
+    without weights that are drawn.
     """
     if isinstance(side, Dense):
         return _without_weights(

@@ -8,6 +8,7 @@ import numpy as np
 from fillrank.draws import streams
 from fillrank.draws.streams import Address
 from fillrank.kernels.gaussian_rows import NO_LIMITS, RowNoise, RowSums
+from fillrank.noise.laws import LAWS, LawName
 from fillrank.noise.precisions import (
     DEGREES,
     PRIOR_SCALE,
@@ -41,6 +42,8 @@ class NoiseModel(NamedTuple):
 
     ``fixed`` are the positions of columns whose noise has the variance `FIXED_VARIANCE`, because their
     values, two levels, cannot say how large it is.
+
+    ``law`` is the distribution of the noise of an entry. That of levels has the scale 1 in all cells.
     """
 
     rows: bool = False
@@ -48,6 +51,17 @@ class NoiseModel(NamedTuple):
     robust: bool = False
     resolution: float = 0.0
     fixed: np.ndarray = NO_COLUMNS
+    law: LawName = "gaussian"
+
+    @property
+    def is_given(self) -> bool:
+        """Whether nothing of the noise is drawn."""
+        return LAWS[self.law].of_levels
+
+    @property
+    def draws_by_entry(self) -> bool:
+        """Whether weights or working responses of all entries are drawn."""
+        return self.robust or self.law != "gaussian"
 
     def traced(self) -> tuple[str, ...]:
         """The names of the degrees of freedom that are drawn."""
@@ -109,6 +123,8 @@ def first_noise(
 ) -> NoiseState:
     """The noise at the start of a chain: that of an average column if it does not differ by column."""
     degrees = FIRST_DEGREES if model.robust else math.inf
+    if model.is_given:
+        return NoiseState(Noise(1.0, np.ones(n_rows), np.ones(column_precisions.size)))
     if model.columns:
         columns = column_precisions.copy()
     else:
@@ -129,15 +145,17 @@ def _with_fixed(state: NoiseState, model: NoiseModel) -> NoiseState:
 def row_noise(noise: Noise, model: NoiseModel, limits: np.ndarray = NO_LIMITS) -> RowNoise:
     """The noise in the half-sweep of the rows."""
     roots = np.sqrt(noise.columns) if model.columns else np.zeros(0)
-    return RowNoise(noise.variance / noise.rows, roots, noise.degrees, streams.ROW_ENTRIES, limits)
+    law = LAWS[model.law].compiled
+    variances = noise.variance / noise.rows
+    return RowNoise(variances, roots, noise.degrees, streams.ROW_ENTRIES, limits, law)
 
 
 def column_noise(noise: Noise, model: NoiseModel, limits: np.ndarray = NO_LIMITS) -> RowNoise:
     """The noise in the half-sweep of the columns."""
     roots = np.sqrt(noise.rows) if model.rows else np.zeros(0)
-    return RowNoise(
-        noise.variance / noise.columns, roots, noise.degrees, streams.COLUMN_ENTRIES, limits
-    )
+    law = LAWS[model.law].compiled
+    variances = noise.variance / noise.columns
+    return RowNoise(variances, roots, noise.degrees, streams.COLUMN_ENTRIES, limits, law)
 
 
 def draw_row_precisions(
@@ -179,6 +197,8 @@ def draw_level(
 
     If the noise of all columns is fixed, sigma^2 has no meaning and does not change.
     """
+    if model.is_given:
+        return state
     where, cells = where._replace(purpose=streams.NOISE), state.cells
     free = np.delete(np.arange(cells.columns.size), model.fixed)
     if free.size:
@@ -245,6 +265,5 @@ def residual_square(cells: Noise, sums: RowSums) -> float:
 
 def noise_history(state: NoiseState, model: NoiseModel) -> dict[str, float]:
     """What is traced of the noise."""
-    return {"noise_variance": state.cells.average()} | {
-        name: getattr(state, name) for name in model.traced()
-    }
+    variance = LAWS[model.law].variance * state.cells.average()
+    return {"noise_variance": variance} | {name: getattr(state, name) for name in model.traced()}

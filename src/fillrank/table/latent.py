@@ -22,7 +22,7 @@ quantiles of the frequencies of levels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -251,9 +251,28 @@ def code_levels(levels: np.ndarray, counts: np.ndarray, labels: np.ndarray) -> C
         raise _not_ratings(f"more than {MOST_LEVELS} different values")
     if levels.size < 2:
         raise _not_ratings(f"{levels.size} different values")
+    return _shared_coding("ordered", levels, _level_intervals(counts), labels)
+
+
+def code_two_levels(
+    observations: Observations, levels: np.ndarray, quantile: Callable[[np.ndarray], np.ndarray]
+) -> Coding:
+    """The coding of a table whose values are one of two levels.
+
+    ``quantile`` is the inverse of the distribution function of latent numbers, for the threshold.
+    """
+    counts = np.bincount(np.searchsorted(levels, observations.values), minlength=levels.size)
+    ends = _level_intervals(counts, quantile)
+    return _shared_coding("yes_no", levels, ends, observations.column_labels)
+
+
+def _shared_coding(
+    kind: Kind, levels: np.ndarray, ends: tuple[np.ndarray, np.ndarray], labels: np.ndarray
+) -> Coding:
+    """The coding of columns that have the same levels, with these intervals."""
     builder, n = _Builder(), labels.size
-    first = builder.add(*_level_intervals(counts))
-    scale = Scale("ordered", levels, 0.0, 1.0, first, (-np.inf, np.inf))
+    first = builder.add(*ends)
+    scale = Scale(kind, levels, 0.0, 1.0, first, (-np.inf, np.inf))
     return Coding((scale,), np.zeros(n, dtype=np.int64), np.arange(n + 1), builder.limits(), labels)
 
 
@@ -293,10 +312,12 @@ def _scale(
     return probe._replace(location=location, scale=scale)
 
 
-def _level_intervals(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Intervals whose normal probabilities are the frequencies of the levels."""
+def _level_intervals(
+    counts: np.ndarray, quantile: Callable[[np.ndarray], np.ndarray] = ndtri
+) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals whose probabilities are the frequencies of the levels."""
     smooth = counts + _PSEUDOCOUNT
-    thresholds = ndtri(np.cumsum(smooth)[:-1] / smooth.sum())
+    thresholds = quantile(np.cumsum(smooth)[:-1] / smooth.sum())
     return np.append(-np.inf, thresholds), np.append(thresholds, np.inf)
 
 

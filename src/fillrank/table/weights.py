@@ -68,6 +68,15 @@ def refuse_weights(observations: Observations, method: str) -> None:
         )
 
 
+def refuse_weights_of_levels(observations: Observations, likelihood: str) -> None:
+    """Raise NotSupportedError if entries have weights, for two levels with noise of a given scale."""
+    if observations.weights is not None:
+        raise NotSupportedError(
+            f'likelihood="{likelihood}" cannot use the weights of entries: its noise has a given scale',
+            advice="Leave the weights out.",
+        )
+
+
 def check_weights(weights: np.ndarray, cell: Callable[[int], str]) -> None:
     """Raise InputError if a weight is not in the allowed range.
 
