@@ -6,6 +6,7 @@ the draws. All functions take arrays (draws, cells).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ _SUMMED = 16
 # Quantiles that represent the values in an interval.
 _NODES = 16
 _LARGEST_EXPONENT = 700.0
+_Function = Callable[[np.ndarray], np.ndarray]
 
 
 class Latent(NamedTuple):
@@ -31,19 +33,24 @@ class Latent(NamedTuple):
     limits: np.ndarray
 
 
-def level_probabilities(scale: Scale, columns: list[Latent]) -> np.ndarray:
+def level_probabilities(
+    scale: Scale, columns: list[Latent], cumulative: _Function = ndtr
+) -> np.ndarray:
     """The probabilities (cells, levels) of the levels, averaged over the draws.
 
-    ``columns`` are the latent columns of the cells: several for a category.
+    ``columns`` are the latent columns of the cells: several for a category. ``cumulative`` is the
+    distribution function of the noise.
     """
     if scale.kind == "category":
         return _category_probabilities(scale, columns)
     z, s, limits = columns[0]
     upper = limits[:, 1, scale.first : scale.first + scale.levels.size - 1]
-    below = [ndtr((upper[:, c, np.newaxis] - z) / s).mean(axis=0) for c in range(upper.shape[1])]
+    below = [
+        cumulative((upper[:, c, np.newaxis] - z) / s).mean(axis=0) for c in range(upper.shape[1])
+    ]
     n_cells = z.shape[1]
-    cumulative = np.column_stack([np.zeros(n_cells), *below, np.ones(n_cells)])
-    return np.maximum(np.diff(cumulative, axis=1), 0.0)
+    sums = np.column_stack([np.zeros(n_cells), *below, np.ones(n_cells)])
+    return np.maximum(np.diff(sums, axis=1), 0.0)
 
 
 def _category_probabilities(scale: Scale, columns: list[Latent]) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp, ndtr
 
 from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import Blocks
@@ -56,8 +56,12 @@ class KindPosterior:
 
     low_rank: LowRankPosterior
     coding: Coding
-    has_draws: bool = True
     levels: None = None  # those of max-margin methods
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether there are draws; if not, there is the solution of a solver."""
+        return self.low_rank.has_draws
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -297,7 +301,7 @@ class KindPosterior:
         limits = np.mean([drawn.limits for drawn in self.low_rank.draws], axis=0)[np.newaxis]
         latent = Latent(top.scores[p, k][np.newaxis], sds, limits)
         if scale.has_levels:
-            return level_probabilities(scale, [latent]) @ scale.levels
+            return level_probabilities(scale, [latent], self._cumulative) @ scale.levels
         return mean_value(scale, latent)
 
     def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
@@ -349,6 +353,11 @@ class KindPosterior:
         sds = np.sqrt([drawn.noise.at(rows, latent) for drawn in draws])
         return Latent(signals, sds, np.array([drawn.limits for drawn in draws]))
 
+    @property
+    def _cumulative(self) -> Callable[[np.ndarray], np.ndarray]:
+        """The distribution function of the noise of latent numbers."""
+        return expit if self.low_rank.law == "logistic" else ndtr
+
     def _latents(
         self, scale: Scale, rows: np.ndarray, columns: np.ndarray, draws: list[Draw]
     ) -> Iterator[Latent]:
@@ -357,7 +366,8 @@ class KindPosterior:
     def _level_probabilities(
         self, scale: Scale, rows: np.ndarray, columns: np.ndarray, draws: list[Draw]
     ) -> np.ndarray:
-        return level_probabilities(scale, list(self._latents(scale, rows, columns, draws)))
+        latents = list(self._latents(scale, rows, columns, draws))
+        return level_probabilities(scale, latents, self._cumulative)
 
     def _statistic(
         self,
@@ -403,7 +413,7 @@ class KindPosterior:
         latents = list(self._latents(scale, rows, columns, draws))
         if kind == "signal":
             latents = [each._replace(sds=1e-9 * np.ones_like(each.sds)) for each in latents]
-        probabilities = level_probabilities(scale, latents)
+        probabilities = level_probabilities(scale, latents, self._cumulative)
         tails = 0.5 * (1.0 - level), 0.5 * (1.0 + level)
         low, high = (scale.levels[level_quantile(probabilities, tail)] for tail in tails)
         return low, high

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -39,6 +39,7 @@ from fillrank.table.units import Units, location_and_scale, standardise_new
 
 Kind = Literal["signal", "observation"]
 Statistic = Literal["auto", "mean", "median", "mode"]
+LawName = Literal["gaussian", "logistic"]
 STATISTICS: tuple[Statistic, ...] = ("auto", "mean", "median", "mode")
 # The largest number of draws in a fitted model: enough for intervals, and files stay small.
 MOST_DRAWS = 128
@@ -163,6 +164,8 @@ class LowRankPosterior:
         Whether ``draws`` are draws of a posterior. If not, there is one: the solution of a solver.
     blocks : Blocks
         The features of rows and columns, whose weights the draws have.
+    law : {"gaussian", "logistic"}
+        The distribution of the noise of latent numbers of levels.
     """
 
     draws: list[Draw]
@@ -171,6 +174,7 @@ class LowRankPosterior:
     has_draws: bool = True
     blocks: Blocks = NO_BLOCKS
     levels: None = None  # predictions are numbers
+    law: LawName = "gaussian"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -376,7 +380,7 @@ class LowRankPosterior:
         """
         new = self._regress(entries, axis, workers, features, limits)
         blocks = with_new_side(self.blocks, axis, new.values, entries.pointers.size - 1)
-        return LowRankPosterior(new.draws, units, new.mean, self.has_draws, blocks)
+        return replace(self, draws=new.draws, units=units, mean=new.mean, blocks=blocks)
 
     def _regress(
         self,
@@ -455,7 +459,7 @@ class LowRankPosterior:
                 _spliced(own, other, positions, axis)
                 for own, other in zip(self.draws, new.draws, strict=True)
             ]
-        return LowRankPosterior(draws, self.units, mean, self.has_draws, blocks)
+        return replace(self, draws=draws, mean=mean, blocks=blocks)
 
     def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
         """Posterior means of the noise standard deviation of each row, and of each column.

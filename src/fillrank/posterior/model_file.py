@@ -274,6 +274,7 @@ _SOLVER_PARTS: dict[str, Any] = _COMMON | {
     "violation_": float,
     "converged_": bool,
     "stop_reason_": str,
+    "likelihood_": Literal["laplace", "logistic", "ordered"],
 }
 _MARGIN_PARTS: dict[str, Any] = _COMMON | {
     "posterior_": _Levels,
@@ -319,7 +320,7 @@ _LAYOUTS = {
         _MARGIN_SETTINGS,
     ),
     "RelaxedSpectral": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS | {"beta", "form"}),
-    "SoftImpute": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS),
+    "SoftImpute": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS | {"likelihood"}),
     "SoftImputeALS": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS),
 }
 METHODS = tuple(_LAYOUTS)
@@ -514,6 +515,7 @@ def _low_rank_of(part: _LowRank, record: Record, shape: tuple[int, int]) -> LowR
         _restored_draw(part.mean, shape),
         has_draws=is_sampled,
         blocks=Blocks(*map(restored_blocks, sides)),
+        law="logistic" if record.likelihood == "logistic" else "gaussian",
     )
     check_posterior(posterior, shape)
     if is_sampled:

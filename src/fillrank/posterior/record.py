@@ -55,6 +55,8 @@ class Record:
         Whether a solver has converged; a run of a sampler is judged by its diagnostics.
     units, noise : str
         What a sampler has chosen: "table" or "columns"; "one", "rows", "columns" or "both".
+    likelihood : str
+        The loss of a solver that has another one than squares.
     notes : list of str
         What was chosen about the table and why, and what to know about its columns.
     sticks : ndarray
@@ -82,6 +84,7 @@ class Record:
     units: str | None = None
     noise: str | None = None
     notes: list[str] | None = None
+    likelihood: str | None = None
 
     @property
     def has_own_units(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -99,8 +100,7 @@ def restored_posterior(
         draw._replace(limits=limits)
         for draw, limits in zip(low_rank.draws, stored.limits, strict=True)
     ]
-    fields = low_rank.units, low_rank.mean, low_rank.has_draws, low_rank.blocks
-    return KindPosterior(LowRankPosterior(draws, *fields), coding)
+    return KindPosterior(replace(low_rank, draws=draws), coding)
 
 
 def _check_scale(scale: Scale, n_intervals: int) -> None:

@@ -148,6 +148,13 @@ class Slope(NamedTuple):
     right: np.ndarray
 
 
+def with_advice(stop: Stop, at_rank_limit: bool) -> Stop:
+    """The same, and if the rank limit may be why a solver has not converged, its reason says so."""
+    if stop.converged or not at_rank_limit:
+        return stop
+    return stop._replace(reason=stop.reason + " with the largest rank; raise max_rank")
+
+
 def is_due(iteration: int, limits: Limits) -> bool:
     """Whether to judge after this iteration."""
     check = _FIRST_CHECK
