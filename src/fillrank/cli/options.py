@@ -219,13 +219,14 @@ Kinds = Annotated[
         "(GASR, BPMF). Repeat it for several columns; the others are chosen by their values.",
     ),
 ]  # fmt: skip
-LikelihoodName = Literal["auto", "gaussian", "ordered"]
+LikelihoodName = Literal["auto", "gaussian", "ordered", "laplace", "logistic"]
 Likelihood = Annotated[
     LikelihoodName,
     _fitting(
         "--likelihood",
         help="The kind of all values: gaussian for numbers, ordered for ratings whose levels have "
-        "learned distances (GASR, BPMF). auto: by column.",
+        "learned distances (GASR, BPMF, SoftImpute), laplace for numbers with outliers, logistic for "
+        "two values (SoftImpute). auto: by column, or numbers.",
     ),
 ]
 Bounds = Annotated[

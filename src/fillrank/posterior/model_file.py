@@ -274,7 +274,6 @@ _SOLVER_PARTS: dict[str, Any] = _COMMON | {
     "violation_": float,
     "converged_": bool,
     "stop_reason_": str,
-    "likelihood_": Literal["laplace", "logistic", "ordered"],
 }
 _MARGIN_PARTS: dict[str, Any] = _COMMON | {
     "posterior_": _Levels,
@@ -320,7 +319,11 @@ _LAYOUTS = {
         _MARGIN_SETTINGS,
     ),
     "RelaxedSpectral": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS | {"beta", "form"}),
-    "SoftImpute": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS | {"likelihood"}),
+    "SoftImpute": _Layout(
+        _SOLVER_PARTS | {"likelihood_": Literal["laplace", "logistic", "ordered"]},
+        _REQUIRED,
+        _SOLVER_SETTINGS | {"likelihood"},
+    ),
     "SoftImputeALS": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS),
 }
 METHODS = tuple(_LAYOUTS)
@@ -493,6 +496,9 @@ def _updated(part: _LowRank1, shape: tuple[int, int]) -> _LowRank2:
 
 def _signal_of(part: _LowRank, record: Record, observations: Observations) -> Posterior:
     """The posterior of a signal, or of the kinds of values that follow from it."""
+    of_levels = record.likelihood in ("logistic", "ordered")
+    if record.n_sweeps is None and of_levels != (part.coding is not None):
+        raise ReadError("its likelihood is not that of its values.")
     if part.coding is None:
         return _low_rank_of(part, record, observations.shape)
     coding = restored_coding(part.coding, observations.column_labels)

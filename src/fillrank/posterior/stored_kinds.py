@@ -100,7 +100,9 @@ def restored_posterior(
         draw._replace(limits=limits)
         for draw, limits in zip(low_rank.draws, stored.limits, strict=True)
     ]
-    return KindPosterior(replace(low_rank, draws=draws), coding)
+    # The solution of a solver is its only draw.
+    mean = low_rank.mean if low_rank.has_draws else draws[0]
+    return KindPosterior(replace(low_rank, draws=draws, mean=mean), coding)
 
 
 def _check_scale(scale: Scale, n_intervals: int) -> None:

@@ -240,9 +240,7 @@ def soft_impute_loss(
                 workers,
             )
             if stop is not None:
-                return LossFit(
-                    Fit(new.factors, tuple(objectives), *with_advice(stop, step.at_rank_limit)),
-                    loss,
-                )
+                stop = with_advice(stop, step.at_rank_limit)
+                return LossFit(Fit(new.factors, tuple(objectives), *stop), loss)
         if better is not loss:
             loss, new = better, _point(problem, better, new.factors)
