@@ -46,6 +46,9 @@ Likelihood = Literal["gaussian", "laplace", "logistic", "ordered"]
 _NORMAL_DEVIATION = 1.4826
 # Added to the frequencies of levels.
 _PSEUDOCOUNT = 0.5
+# The noise by which new rows are folded in: a t distribution that is close to that of Laplace, and the
+# mean of its absolute value.
+_T_DEGREES, _T_MEAN = 3.0, 2.0 * math.sqrt(3.0) / math.pi
 # Iterations of the primal-dual method for one of `max_iterations`: they are slower to converge. On the
 # path, where solutions are only compared, there is one.
 _ITERATIONS_OF_ABSOLUTE = 10
@@ -206,7 +209,8 @@ def fit_loss(observations: Observations, settings: LossSettings) -> tuple[Poster
         units = Units.equal(
             coding.location, coding.scale, observations.shape[1], settings.value_range
         )
-        best = signal_of(fit.factors, problem.effects, noise)
+        best = signal_of(fit.factors, problem.effects, (error / _T_MEAN) ** 2)
+        best = best._replace(noise=best.noise._replace(degrees=_T_DEGREES))
         posterior = LowRankPosterior([best], units, best, has_draws=False)
     scale = coding.scale
     record = Record(

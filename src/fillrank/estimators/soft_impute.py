@@ -34,6 +34,13 @@ class SoftImpute(SpectralEstimator):
         scale of a latent number, and `predict_proba` has the probabilities of the levels. The penalty is
         chosen by the mean loss of held-out entries.
 
+    Attributes
+    ----------
+    likelihood_ : str
+        The likelihood, if it is not Gaussian. Then ``validation_error`` and ``training_error`` of the
+        path are mean losses, and ``noise_variance_`` is that of a Laplace distribution with the mean
+        absolute residual, or that of the latent number of levels.
+
     Examples
     --------
     >>> import fillrank as fr

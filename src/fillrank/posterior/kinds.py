@@ -41,8 +41,6 @@ _UNSEEN = 1e-6
 _MORE_TO_RANK = 100
 # The level of an interval whose ends are both the median.
 _NARROW = 1e-9
-# How often the solution of a solver is repeated to fold in new rows.
-_COPIES = 64
 
 
 @dataclass(frozen=True)
@@ -252,21 +250,8 @@ class KindPosterior:
             coding = self.coding
             coded, limits = encode(coding, entries, intervals)
         units = Units.equal(0.0, 1.0, coding.n_latent, None)
-        new = self._repeated().fold_in_standard(coded, axis, workers, features, limits, units)
-        if not self.has_draws:
-            best = new.mean._replace(limits=self.low_rank.mean.limits)
-            new = replace(new, draws=[best], mean=best)
+        new = self.low_rank.fold_in_standard(coded, axis, workers, features, limits, units)
         return replace(self, low_rank=new, coding=coding)
-
-    def _repeated(self) -> LowRankPosterior:
-        """The posterior whose draws new rows have.
-
-        Latent numbers of new rows are drawn. A solution, which is a single draw, is repeated, so that
-        the mean over its copies hardly depends on chance.
-        """
-        if self.has_draws:
-            return self.low_rank
-        return replace(self.low_rank, draws=_COPIES * self.low_rank.draws)
 
     def update(
         self,
@@ -284,7 +269,7 @@ class KindPosterior:
             )
         coded, limits = encode(self.coding, entries, intervals)
         new = self.low_rank.update_standard(
-            coded, positions, axis, workers, source._repeated(), limits
+            coded, positions, axis, workers, source.low_rank, limits
         )
         return replace(self, low_rank=new)
 

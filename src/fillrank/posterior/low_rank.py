@@ -49,6 +49,8 @@ _BLOCK = 2048
 _GRAIN = 256
 # Singular values of the columns of a mean below this share of the largest are rounding errors.
 _ROUNDING = 1e-5
+# How often the solution of a solver is repeated to fold in new rows.
+_COPIES = 64
 
 
 def quantiles(values: np.ndarray, probabilities: Any) -> np.ndarray:
@@ -397,14 +399,31 @@ class LowRankPosterior:
         if side:
             fitted = [block.values for block in side]
             both = RowFeatures(fitted, values, known_blocks(values))
+        own, is_repeated = self.draws, self._is_repeated
+        if is_repeated:
+            own = _COPIES * own
         if axis == "rows":
-            draws, mean = fold_in_rows(self.draws, self.mean, entries, workers, 0, both, limits)
-            return _NewSide(draws, mean, values)
-        turned = [draw.transpose() for draw in self.draws]
-        # Another seed: the draws of new columns are independent of those of new rows.
-        mean = self.mean.transpose()
-        draws, mean = fold_in_rows(turned, mean, entries, workers, 1, both, limits)
-        return _NewSide([draw.transpose() for draw in draws], mean.transpose(), values)
+            draws, mean = fold_in_rows(own, self.mean, entries, workers, 0, both, limits)
+        else:
+            turned = [draw.transpose() for draw in own]
+            # Another seed: the draws of new columns are independent of those of new rows.
+            mean = self.mean.transpose()
+            draws, mean = fold_in_rows(turned, mean, entries, workers, 1, both, limits)
+            draws, mean = [draw.transpose() for draw in draws], mean.transpose()
+        if is_repeated:
+            mean = mean._replace(limits=own[0].limits)
+            draws = [mean]
+        return _NewSide(draws, mean, values)
+
+    @property
+    def _is_repeated(self) -> bool:
+        """Whether the only draw, a solution, is repeated to fold in new rows.
+
+        That is the case if weights or latent numbers of new entries are drawn: then the mean over many
+        copies hardly depends on chance.
+        """
+        only = self.draws[0]
+        return not self.has_draws and (only.limits.size > 0 or only.noise.degrees < np.inf)
 
     def update(
         self,
