@@ -11,13 +11,16 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from fillrank.kernels.products import product
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Data
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.fit import Factors, Limits, no_factors
 from fillrank.solvers.hasi import Lomax, hasi
+from fillrank.solvers.losses import Logistic, Ordered
 from fillrank.solvers.relaxed_spectral import Components, Fixed, Problem, components_of, descend
 from fillrank.solvers.soft_impute import soft_impute
+from fillrank.solvers.soft_impute_losses import LossData, largest_loss_penalty, soft_impute_loss
 from fillrank.table.entries import compress
 
 EXACT = 1e-11
@@ -302,6 +305,76 @@ def absolute_loss(n_points=20_000, n_descents=3):
         )
 
 
+def levels_of(case, kind):
+    """(data, loss) of a case whose values are cut into two or four levels."""
+    X, mask = table(case)
+    cuts = [0.0] if kind == "logistic" else [-2.0, 0.0, 1.0]
+    data = LossData.of(data_of(np.digitize(X, cuts).astype(float), mask), np.zeros(mask.sum()))
+    return data, Logistic() if kind == "logistic" else Ordered(np.array(cuts))
+
+
+def loss_descent(data, loss, penalty, rng, one_thread):
+    """The components of P2 for a loss, by descent from a random point.
+
+    Over the balls, lambda d_k is the smallest lambda / 2 (||a_k||^2 + ||b_k||^2) with
+    a_k b_k^T = d_k alpha_k beta_k^T.
+    """
+    m, n = data.data.shape
+    r = min(m, n)
+
+    def objective(x):
+        A, B = x[: r * m].reshape(r, m), x[r * m :].reshape(r, n)
+        z = data.signals(Factors(A.T, np.ones(r), B.T), one_thread)
+        values, slopes = loss.evaluate(data.x, z, one_thread)
+        G = data.sparse(slopes)
+        gradient = (
+            product(G.rows, B.T.copy(), one_thread),
+            product(G.columns, A.T.copy(), one_thread),
+        )
+        value = values.sum() + loss.constant + 0.5 * penalty * (x @ x)
+        return value, np.concatenate([each.T.ravel() for each in gradient]) + penalty * x
+
+    options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-16, "gtol": 1e-8}
+    x = rng.standard_normal(r * (m + n))
+    x = minimize(objective, x, jac=True, method="L-BFGS-B", options=options).x
+    A, B = x[: r * m].reshape(r, m), x[r * m :].reshape(r, n)
+    a, b = np.linalg.norm(A, axis=1), np.linalg.norm(B, axis=1)
+    floor = np.finfo(float).tiny
+    return Components(a * b, A / np.maximum(a, floor)[:, None], B / np.maximum(b, floor)[:, None])
+
+
+def loss_relaxed(data, loss, parts, penalty, one_thread):
+    """P2's objective with a loss."""
+    z = data.signals(Factors(parts.alpha.T, parts.d, parts.beta.T), one_thread)
+    losses = loss.evaluate(data.x, z, one_thread).values
+    return float(losses.sum() + loss.constant + penalty * parts.d.sum())
+
+
+def losses_of_levels(one_thread, cases=CASES[:3]):
+    """P1 = P2 for the logistic loss, and for that of ordered levels with the thresholds of P1."""
+    print(
+        "\n| loss | m x n, observed | P1 (gap) | iterations | rank | P2 by descent / P1 - 1 ",
+        end="",
+    )
+    print("| sum d / nuclear norm - 1 |")
+    print("|---|---|---|---|---|---|---|")
+    for kind in ("logistic", "ordered"):
+        for case in cases:
+            data, loss = levels_of(case, kind)
+            penalty = case.penalty_share * largest_loss_penalty(data, loss, one_thread)
+            limits = Limits(min(case.m, case.n), 100_000, 1e-9)
+            fit, loss = soft_impute_loss(data, loss, penalty, limits, one_thread)
+            rng = np.random.default_rng(case.seed)
+            parts = loss_descent(data, loss, penalty, rng, one_thread)
+            P1, P2 = fit.objectives[-1], loss_relaxed(data, loss, parts, penalty, one_thread)
+            print(
+                f"| {kind} | {case.m} x {case.n}, {case.observed:.0%} | {P1:.8g} ({fit.violation:.0e}) "
+                f"| {len(fit.objectives)} | {fit.factors.s.size} | {P2 / P1 - 1:.0e} "
+                f"| {parts.d.sum() / fit.factors.s.sum() - 1:.0e} |",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
     with Workers(1) as one_thread, threadpool_limits(1, user_api="blas"):
         theorem_1(one_thread)
@@ -309,3 +382,4 @@ if __name__ == "__main__":
         adaptive_weights(one_thread)
         marginal(one_thread)
         absolute_loss()
+        losses_of_levels(one_thread)

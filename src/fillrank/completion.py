@@ -190,7 +190,8 @@ class Completion(FittedTable):
 
     def _level_probabilities(self, rows: Any, column: Any) -> tuple[list[Any], np.ndarray]:
         """The levels of a column, as users have them, and their probabilities in some rows."""
-        self.check_draws("probabilities")
+        if not self.posterior.level_columns.any():
+            self.check_draws("probabilities")
         i = self.observations.row_positions(rows)
         j = self.observations.column_positions(column)
         if j.size != 1:

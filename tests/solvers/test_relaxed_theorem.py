@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from fillrank.solvers.fit import Factors
+from fillrank.runtime.threads import Workers
+from fillrank.solvers.fit import Factors, Limits
 from fillrank.solvers.relaxed_spectral import Components, components_of
 
 _PATH = Path(__file__).parents[2] / "benchmarks" / "theorem.py"
 _SPEC = importlib.util.spec_from_file_location("theorem", _PATH)
 theorem = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(theorem)
+ONE = Workers(1)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -152,3 +154,15 @@ def test_robust_bound_is_broken_outside_the_balls(robust):
     parts = components(Z)
     cheap = Components(parts.d / 4, 2 * parts.alpha, 2 * parts.beta)
     assert theorem.absolute_loss_relaxed(X, mask, cheap, 1.0) < (W * X)[mask].sum() - 0.1
+
+
+@pytest.mark.parametrize("kind", ["logistic", "ordered"])
+def test_P2_of_losses_of_levels_is_P1(kind):  # noqa: N802
+    case = theorem.CASES[0]._replace(m=12, n=9, observed=0.7)
+    data, loss = theorem.levels_of(case, kind)
+    penalty = 0.3 * theorem.largest_loss_penalty(data, loss, ONE)
+    fit, loss = theorem.soft_impute_loss(data, loss, penalty, Limits(9, 20_000, 1e-9), ONE)
+    parts = theorem.loss_descent(data, loss, penalty, np.random.default_rng(0), ONE)
+    P2 = theorem.loss_relaxed(data, loss, parts, penalty, ONE)
+    assert fit.objectives[-1] == pytest.approx(P2, rel=1e-8)
+    assert parts.d.sum() == pytest.approx(fit.factors.s.sum(), rel=1e-5)

@@ -32,6 +32,7 @@ from fillrank.table.observations import Observations
 from fillrank.table.units import choose_units
 
 SAMPLERS = ("GASR", "BPMF")
+_WITH_LIKELIHOODS = ("SoftImpute",)  # in addition to the samplers
 _SHOWN = 5  # columns in a message
 _USUAL_RANK = 30
 _USUAL_SWEEPS = 500  # what "auto" takes on ratings
@@ -107,6 +108,7 @@ def check(settings: Settings, source: Source | None = None) -> None:
         option
         for name, option in _SAMPLER_OPTIONS.items()
         if getattr(settings, name) != getattr(default, name)
+        and not (name == "likelihood" and settings.method in _WITH_LIKELIHOODS)
     ]
     if source is not None:
         given += [option for name, option in _SOURCE_OPTIONS.items() if getattr(source, name)]
@@ -128,6 +130,8 @@ def make(settings: Settings, progress: bool) -> Any:
     }
     if settings.max_rank != "auto":
         arguments["max_rank"] = settings.max_rank
+    if settings.method in _WITH_LIKELIHOODS and settings.likelihood != "auto":
+        arguments["likelihood"] = settings.likelihood
     if settings.method in SAMPLERS:
         arguments |= {
             "n_sweeps": settings.sweeps,

@@ -226,7 +226,7 @@ Likelihood = Annotated[
         "--likelihood",
         help="The kind of all values: gaussian for numbers, ordered for ratings whose levels have "
         "learned distances, laplace for numbers with outliers, logistic or hinge for two values (GASR, "
-        "BPMF). auto: by column.",
+        "BPMF; SoftImpute without hinge). auto: by column, or numbers.",
     ),
 ]
 ThresholdsName = Literal["auto", "table", "rows"]

@@ -147,6 +147,11 @@ class FittedTable:
         return self._required(self.record.path, "path_")
 
     @property
+    def likelihood_(self) -> str:
+        """The likelihood, if it is not Gaussian."""
+        return self._required(self.record.likelihood, "likelihood_")
+
+    @property
     def violation_(self) -> float:
         """The certificate of a solver."""
         return self._required(self.record.violation, "violation_")

@@ -152,7 +152,7 @@ def check_weights(model: FittedTable, new: Observations) -> None:
     if model.posterior.levels is not None or not model.posterior.has_draws:
         refuse_weights(new, model.method)
     likelihood = model.record.likelihood
-    if likelihood is not None and LAWS[likelihood].of_levels:
+    if likelihood in LAWS and LAWS[likelihood].of_levels:
         refuse_weights_of_levels(new, likelihood)
 
 

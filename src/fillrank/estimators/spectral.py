@@ -203,12 +203,7 @@ class SpectralEstimator(Estimator):
 
     def _problem(self, observations: Observations, units: Units) -> Problem:
         data = _standardised(observations, units)
-        options = Options(
-            row_effects=self.effects in ("rows", "both"),
-            column_effects=self.effects in ("columns", "both"),
-            centres=False,
-        )
-        effects, _ = start_effects(data, options)
+        effects, _ = start_effects(data, effect_options(self.effects))
         return Problem(subtract_effects(data, effects), *effects)
 
     def _choose(
@@ -220,15 +215,9 @@ class SpectralEstimator(Estimator):
         """
         scale = context.units.shared_scale
         if self.penalty != "auto":
-            penalty = check_real("penalty", self.penalty, "at least 0", lambda v: v >= 0)
+            penalty = check_penalty(self.penalty)
             return Setting(penalty / scale, self._given_beta(scale) or math.inf), None
-        if len(observations) < 2:
-            raise InputError(
-                "choosing the penalty takes at least 2 entries, one of them to hold out; got 1. "
-                "Give a penalty."
-            )
-        rng = np.random.default_rng(seed_from(self.random_state))
-        train, held_out = observations.split(_VALIDATION_SHARE, rng)
+        train, held_out = hold_out(observations, seed_from(self.random_state))
         problem = self._problem(train, context.units)
         effects = problem.row_effects, problem.column_effects
         test = subtract_effects(_standardised(held_out, context.units), effects).rows
@@ -239,20 +228,21 @@ class SpectralEstimator(Estimator):
     ) -> tuple[Setting, Factors | None]:
         """Try descending penalties, and choose the point with the smallest error on ``test``."""
         penalties = penalty_grid(largest_penalty(train, context.workers))
-        best: tuple[PathPoint, Fit] | None = None
 
         def solve(penalty: float, start: Factors | None) -> Iterator[tuple[float, Fit]]:
             return self._candidates(train, penalty, context, start)
 
-        with make_progress(self.progress, "penalty") as tell:
-            for point, fit in walk(train, test, penalties, solve, context.workers):
-                path.append(_in_units(point, context.units.shared_scale))
-                if best is None or point.validation_error < best[0].validation_error:
-                    best = point, fit
-                done = int(np.sum(penalties >= point.penalty))
-                tell(done, len(penalties), f"rank {point.rank}")
-        assert best is not None
-        return Setting(best[0].penalty, best[0].beta), best[1].factors
+        def errors(fit: Fit) -> tuple[float, float]:
+            training, held_out = (
+                root_mean_square(entries, fit.factors, context.workers)
+                for entries in (train.rows, test)
+            )
+            return training, held_out
+
+        points = walk(penalties, solve, errors)
+        best, fit, tried = best_on_path(points, penalties, self.progress)
+        path.extend(_in_units(point, context.units.shared_scale) for point in tried)
+        return Setting(best.penalty, best.beta), fit.factors
 
     def _record(
         self, fit: Fit, setting: Setting, noise: float, scale: float, path: list[PathPoint]
@@ -272,6 +262,47 @@ class SpectralEstimator(Estimator):
         )
 
 
+def check_penalty(penalty: Any) -> float:
+    """A given penalty as a number."""
+    return check_real("penalty", penalty, "at least 0", lambda v: v >= 0)
+
+
+def hold_out(observations: Observations, seed: int) -> tuple[Observations, Observations]:
+    """The entries to fit for each penalty, and those to compare penalties on."""
+    if len(observations) < 2:
+        raise InputError(
+            "choosing the penalty takes at least 2 entries, one of them to hold out; got 1. "
+            "Give a penalty."
+        )
+    return observations.split(_VALIDATION_SHARE, np.random.default_rng(seed))
+
+
+def effect_options(effects: str | None) -> Options:
+    """Which effects are subtracted."""
+    return Options(
+        row_effects=effects in ("rows", "both"),
+        column_effects=effects in ("columns", "both"),
+        centres=False,
+    )
+
+
+def best_on_path(
+    points: Iterator[tuple[PathPoint, Fit]], penalties: np.ndarray, progress: bool
+) -> tuple[PathPoint, Fit, list[PathPoint]]:
+    """The point with the smallest validation error, its fit, and all points that were tried."""
+    best: tuple[PathPoint, Fit] | None = None
+    tried = []
+    with make_progress(progress, "penalty") as tell:
+        for point, fit in points:
+            tried.append(point)
+            if best is None or point.validation_error < best[0].validation_error:
+                best = point, fit
+            done = int(np.sum(penalties >= point.penalty))
+            tell(done, len(penalties), f"rank {point.rank}")
+    assert best is not None
+    return *best, tried
+
+
 def _candidate_betas(first: Fit) -> list[float]:
     """The values of beta to try: shares of the largest singular value of the SoftImpute solution."""
     s = first.factors.s
@@ -289,11 +320,16 @@ def _standardised(observations: Observations, units: Units) -> Data:
 
 def _posterior(fit: Fit, problem: Problem, noise: float, units: Units) -> LowRankPosterior:
     """The solution: factors, then the effects."""
-    U, s, V = fit.factors
-    left = np.column_stack([U * s, problem.row_effects, np.ones(len(U))])
-    right = np.column_stack([V, np.ones(len(V)), problem.column_effects])
-    best = Draw(left, right, Noise.equal(noise, (len(U), len(V))))
+    best = signal_of(fit.factors, (problem.row_effects, problem.column_effects), noise)
     return LowRankPosterior([best], units, best, has_draws=False)
+
+
+def signal_of(factors: Factors, effects: tuple[np.ndarray, np.ndarray], noise: float) -> Draw:
+    """The signal of a solution, with the variance of its noise."""
+    U, s, V = factors
+    left = np.column_stack([U * s, effects[0], np.ones(len(U))])
+    right = np.column_stack([V, np.ones(len(V)), effects[1]])
+    return Draw(left, right, Noise.equal(noise, (len(U), len(V))))
 
 
 def _in_units(point: PathPoint, scale: float) -> PathPoint:

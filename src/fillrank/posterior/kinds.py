@@ -68,8 +68,12 @@ class KindPosterior:
 
     low_rank: LowRankPosterior
     coding: Coding
-    has_draws: bool = True
     levels: None = None  # those of max-margin methods
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether there are draws; if not, there is the solution of a solver."""
+        return self.low_rank.has_draws
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -50,6 +50,8 @@ _BLOCK = 2048
 _GRAIN = 256
 # Singular values of the columns of a mean below this share of the largest are rounding errors.
 _ROUNDING = 1e-5
+# How often the solution of a solver is repeated to fold in new rows.
+_COPIES = 64
 
 
 def quantiles(values: np.ndarray, probabilities: Any) -> np.ndarray:
@@ -442,7 +444,7 @@ class LowRankPosterior:
         self, entries: Entries, axis: Axis, new: _NewSide, units: Units
     ) -> LowRankPosterior:
         blocks = with_new_side(self.blocks, axis, new.values, entries.pointers.size - 1)
-        return LowRankPosterior(new.draws, units, new.mean, self.has_draws, blocks, self.law)
+        return replace(self, draws=new.draws, units=units, mean=new.mean, blocks=blocks)
 
     def _regress(
         self,
@@ -459,9 +461,9 @@ class LowRankPosterior:
             return self._regress_columns(entries, workers, values, limits)
         both = _row_features(side, values)
         draws, mean = fold_in_rows(
-            self.draws, self.mean, entries, workers, 0, both, limits, law=self.law
+            self._sources(), self.mean, entries, workers, 0, both, limits, law=self.law
         )
-        return _NewSide(draws, mean, values)
+        return self._new_side(draws, mean, values)
 
     def _regress_latent(
         self,
@@ -484,11 +486,31 @@ class LowRankPosterior:
         limits: np.ndarray,
         fixed: FixedNoise | None = None,
     ) -> _NewSide:
-        turned, mean = [draw.transpose() for draw in self.draws], self.mean.transpose()
+        turned, mean = [draw.transpose() for draw in self._sources()], self.mean.transpose()
         both = _row_features(self.blocks.columns, values)
         # Another seed: the draws of new columns are independent of those of new rows.
         draws, mean = fold_in_rows(turned, mean, entries, workers, 1, both, limits, fixed, self.law)
-        return _NewSide([draw.transpose() for draw in draws], mean.transpose(), values)
+        return self._new_side([draw.transpose() for draw in draws], mean.transpose(), values)
+
+    def _sources(self) -> list[Draw]:
+        """The draws under which new rows are drawn."""
+        return _COPIES * self.draws if self._is_repeated else self.draws
+
+    def _new_side(self, draws: list[Draw], mean: Draw, values: list[np.ndarray]) -> _NewSide:
+        if self._is_repeated:
+            mean = mean._replace(limits=self.draws[0].limits)
+            draws = [mean]
+        return _NewSide(draws, mean, values)
+
+    @property
+    def _is_repeated(self) -> bool:
+        """Whether the only draw, a solution, is repeated to fold in new rows.
+
+        That is the case if weights or latent numbers of new entries are drawn: then the mean over many
+        copies hardly depends on chance.
+        """
+        only = self.draws[0]
+        return not self.has_draws and (only.limits.size > 0 or only.noise.degrees < np.inf)
 
     def update(
         self,
@@ -557,7 +579,7 @@ class LowRankPosterior:
                 _spliced(own, other, positions, axis)
                 for own, other in zip(self.draws, new.draws, strict=True)
             ]
-        return LowRankPosterior(draws, self.units, mean, self.has_draws, blocks, self.law)
+        return replace(self, draws=draws, mean=mean, blocks=blocks)
 
     def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
         """Posterior means of the noise standard deviation of each row, and of each column.

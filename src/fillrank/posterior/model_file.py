@@ -324,7 +324,11 @@ _LAYOUTS = {
         _MARGIN_SETTINGS,
     ),
     "RelaxedSpectral": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS | {"beta", "form"}),
-    "SoftImpute": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS),
+    "SoftImpute": _Layout(
+        _SOLVER_PARTS | {"likelihood_": Literal["laplace", "logistic", "ordered"]},
+        _REQUIRED,
+        _SOLVER_SETTINGS | {"likelihood"},
+    ),
     "SoftImputeALS": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS),
 }
 METHODS = tuple(_LAYOUTS)
@@ -497,7 +501,10 @@ def _updated(part: _LowRank1, shape: tuple[int, int]) -> _LowRank2:
 
 def _signal_of(part: _LowRank, record: Record, observations: Observations) -> Posterior:
     """The posterior of a signal, or of the kinds of values that follow from it."""
-    law = record.likelihood or "gaussian"
+    law = _law_of(record)
+    of_levels = record.likelihood in ("logistic", "ordered")
+    if record.n_sweeps is None and of_levels != (part.coding is not None):
+        raise ReadError("its likelihood is not that of its values.")
     if part.coding is None:
         if LAWS[law].of_levels:
             raise ReadError(f"its likelihood, {law}, is for two levels, and it has numbers.")
@@ -508,6 +515,15 @@ def _signal_of(part: _LowRank, record: Record, observations: Observations) -> Po
     check_types(coding, observations.column_types)
     latent_shape = observations.shape[0], coding.n_latent
     return restored_posterior(_low_rank_of(part, record, latent_shape), part.coding, coding)
+
+
+def _law_of(record: Record) -> LawName:
+    """The distribution of the noise. Solvers have none, but the link of two levels."""
+    if record.likelihood is None or record.likelihood == "ordered":
+        return "gaussian"
+    if record.n_sweeps is None and record.likelihood == "laplace":
+        return "gaussian"
+    return record.likelihood
 
 
 def _check_two_levels(coding: Coding, law: LawName) -> None:
@@ -531,7 +547,7 @@ def _low_rank_of(part: _LowRank, record: Record, shape: tuple[int, int]) -> LowR
         _restored_draw(part.mean, shape),
         has_draws=is_sampled,
         blocks=Blocks(*map(restored_blocks, sides)),
-        law=record.likelihood or "gaussian",
+        law=_law_of(record),
     )
     check_posterior(posterior, shape)
     if is_sampled:

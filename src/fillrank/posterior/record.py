@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Record:
         What a sampler has chosen: "table" or "columns"; "one", "rows", "columns" or "both".
     likelihood : str
         The distribution of the noise of an entry, if it is not Gaussian or Student-t: "laplace",
-        "logistic" or "hinge".
+        "logistic" or "hinge". Of a solver, its loss, if it is not that of squares.
     notes : list of str
         What was chosen about the table and why, and what to know about its columns.
     sticks : ndarray
@@ -86,7 +86,7 @@ class Record:
     units: str | None = None
     noise: str | None = None
     notes: list[str] | None = None
-    likelihood: LawName | None = None
+    likelihood: LawName | Literal["ordered"] | None = None
 
     @property
     def has_own_units(self) -> bool:

@@ -115,7 +115,9 @@ def restored_posterior(
     if isinstance(stored, StoredRowCoding):
         ends = _restored_ends(stored, low_rank.shape[0])
         draws = [draw._replace(row_thresholds=own) for draw, own in zip(draws, ends, strict=True)]
-    return KindPosterior(replace(low_rank, draws=draws), coding)
+    # The solution of a solver is its only draw.
+    mean = low_rank.mean if low_rank.has_draws else draws[0]
+    return KindPosterior(replace(low_rank, draws=draws, mean=mean), coding)
 
 
 def _restored_ends(stored: StoredRowCoding, n_rows: int) -> np.ndarray:

@@ -6,6 +6,8 @@ from below.
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +32,7 @@ _NORM_TOLERANCE, _ROUGH_TOLERANCE = 1e-12, 0.05
 _FIRST_CHECK, _CHECK_GROWTH = 5, 1.2
 
 
-def _norm(matrix: Data, workers: Workers, tolerance: float = _NORM_TOLERANCE) -> float:
+def sparse_norm(matrix: Data, workers: Workers, tolerance: float = _NORM_TOLERANCE) -> float:
     """The largest singular value of a sparse matrix.
 
     The start is random on purpose. At a stationary point the singular vectors of Z are singular
@@ -42,7 +44,7 @@ def _norm(matrix: Data, workers: Workers, tolerance: float = _NORM_TOLERANCE) ->
 
 def largest_penalty(data: Data, workers: Workers) -> float:
     """||P_Omega(X)||_2: from this penalty on, Z = 0 is optimal."""
-    return _norm(data, workers)
+    return sparse_norm(data, workers)
 
 
 def objective(residual: Data, factors: Factors, penalty: float) -> float:
@@ -57,7 +59,7 @@ def duality_gap(data: Data, factors: Factors, penalty: float, workers: Workers) 
     f(Z) - (<W, X> - 1/2 ||W||_F^2) >= 0, and 0 only at the minimum.
     """
     R = residuals(data, factors, workers)
-    return _gap(data, R, factors, penalty, _norm(R, workers))
+    return _gap(data, R, factors, penalty, sparse_norm(R, workers))
 
 
 def _gap(data: Data, residual: Data, factors: Factors, penalty: float, norm: float) -> float:
@@ -115,10 +117,7 @@ class StoppingRule(NamedTuple):
 
     def is_due(self, iteration: int) -> bool:
         """Whether to check after this iteration."""
-        check = _FIRST_CHECK
-        while check < iteration:
-            check = math.ceil(_CHECK_GROWTH * check)
-        return iteration in (check, self.limits.max_iterations)
+        return is_due(iteration, self.limits)
 
     def check(
         self,
@@ -129,25 +128,71 @@ class StoppingRule(NamedTuple):
         at_rank_limit: bool,
     ) -> Stop | None:
         """None to continue. ``last_change`` is ``relative_change``, used only at the rank limit."""
-        _, most, tolerance = self.limits
-        stationary = at_rank_limit and last_change <= tolerance
-        stop = stationary or iteration >= most
-        if not stop and self._surely_open(factors, residual):
-            return None
-        gap = _gap(self.data, residual, factors, self.penalty, _norm(residual, self.workers))
-        if gap <= tolerance:
-            return Stop(gap, True, _closed(tolerance, iteration))
-        if stationary:
-            return Stop(gap, True, _stationary(gap, iteration, self.limits))
-        reason = f"the limit of {_iterations(most)} was reached at a relative gap of {gap:.2g}"
-        return Stop(gap, False, reason) if stop else None
+        gap_at = partial(_gap, self.data, residual, factors, self.penalty)
+        at = Progress(iteration, last_change, at_rank_limit)
+        return judge(gap_at, Slope(residual, factors.V), at, self.limits, self.workers)
 
-    def _surely_open(self, factors: Factors, residual: Data) -> bool:
-        """Whether the cheap bound ||R||_2 >= ||R V||_2 alone shows a gap above the tolerance."""
-        R = Completed(residual, no_factors(residual), self.workers)
-        s = leading(R, 1, factors.V, np.random.default_rng(0), tolerance=_ROUGH_TOLERANCE).s
-        bound = _gap(self.data, residual, factors, self.penalty, float(s[0]))
-        return bound > self.limits.tolerance
+
+class Progress(NamedTuple):
+    """Where a solver is: iterations, the last ``relative_change``, and whether the rank was cut."""
+
+    iteration: int
+    last_change: float
+    at_rank_limit: bool
+
+
+class Slope(NamedTuple):
+    """Minus the gradient of the loss, and vectors in whose span its norm is probably attained."""
+
+    sparse: Data
+    right: np.ndarray
+
+
+def with_advice(stop: Stop, at_rank_limit: bool) -> Stop:
+    """The same, and if the rank limit may be why a solver has not converged, its reason says so."""
+    if stop.converged or not at_rank_limit:
+        return stop
+    return stop._replace(reason=stop.reason + " with the largest rank; raise max_rank")
+
+
+def is_due(iteration: int, limits: Limits) -> bool:
+    """Whether to judge after this iteration."""
+    check = _FIRST_CHECK
+    while check < iteration:
+        check = math.ceil(_CHECK_GROWTH * check)
+    return iteration in (check, limits.max_iterations)
+
+
+def judge(
+    gap_at: Callable[[float], float],
+    slope: Slope,
+    at: Progress,
+    limits: Limits,
+    workers: Workers,
+) -> Stop | None:
+    """Whether to stop; None to continue.
+
+    ``gap_at(norm)`` is the relative gap if the slope has this spectral norm; it rises with the norm.
+    """
+    _, most, tolerance = limits
+    stationary = at.at_rank_limit and at.last_change <= tolerance
+    stop = stationary or at.iteration >= most
+    if not stop and gap_at(_rough_norm(slope, workers)) > tolerance:
+        return None
+    gap = gap_at(sparse_norm(slope.sparse, workers))
+    if gap <= tolerance:
+        return Stop(gap, True, _closed(tolerance, at.iteration))
+    if stationary:
+        return Stop(gap, True, _stationary(gap, at.iteration, limits))
+    reason = f"the limit of {_iterations(most)} was reached at a relative gap of {gap:.2g}"
+    return Stop(gap, False, reason) if stop else None
+
+
+def _rough_norm(slope: Slope, workers: Workers) -> float:
+    """A cheap lower bound of the norm, ||R V||_2; the gap that it gives is often large enough."""
+    R = Completed(slope.sparse, no_factors(slope.sparse), workers)
+    s = leading(R, 1, slope.right, np.random.default_rng(0), tolerance=_ROUGH_TOLERANCE).s
+    return float(s[0])
 
 
 def _iterations(count: int) -> str:
@@ -170,7 +215,7 @@ def _stationary(gap: float, iteration: int, limits: Limits) -> str:
 def zero_fit(data: Data, penalty: float, workers: Workers) -> Fit | None:
     """The fit Z = 0 if it is optimal, otherwise None."""
     # A rough norm is a lower bound, and usually decides.
-    if _norm(data, workers, _ROUGH_TOLERANCE) > penalty:
+    if sparse_norm(data, workers, _ROUGH_TOLERANCE) > penalty:
         return None
     largest = largest_penalty(data, workers)
     if largest > penalty:

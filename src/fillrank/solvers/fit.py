@@ -54,6 +54,13 @@ def no_factors(data: Data) -> Factors:
     return Factors(np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)))
 
 
+def extrapolate(new: Factors, old: Factors, weight: float) -> Factors:
+    """Z + weight (Z - Z_old) as a product of three matrices, without orthonormal columns."""
+    (U, s, V), (U0, s0, V0) = new, old
+    scales = np.hstack([(1.0 + weight) * s, -weight * s0])
+    return Factors(np.hstack([U, U0]), scales, np.hstack([V, V0]))
+
+
 def residuals(data: Data, factors: Factors, workers: Workers) -> Data:
     """P_Omega(X - Z), by row and by column."""
     left = np.ascontiguousarray(factors.U * factors.s)
@@ -88,8 +95,7 @@ class Completed:
         def mixed(x: Entries, y: Entries) -> Entries:
             return x._replace(values=a * x.values + b * y.values)
 
-        (U, s, V), (U0, s0, V0) = self.factors, old.factors
-        low_rank = Factors(np.hstack([U, U0]), np.hstack([a * s, b * s0]), np.hstack([V, V0]))
+        low_rank = extrapolate(self.factors, old.factors, weight)
         return Completed(Data(*map(mixed, self.sparse, old.sparse)), low_rank, self._workers)
 
     def times(self, block: np.ndarray) -> np.ndarray:
@@ -147,12 +153,13 @@ def root_mean_square(entries: Entries, factors: Factors, workers: Workers) -> fl
 
 
 def walk(
-    train: Data, held_out: Entries, penalties: np.ndarray, solve: Solve, workers: Workers
+    penalties: np.ndarray, solve: Solve, errors: Callable[[Fit], tuple[float, float]]
 ) -> Iterator[tuple[PathPoint, Fit]]:
     """Solve for descending penalties until the validation error rises repeatedly.
 
     ``solve(penalty, start)`` yields (beta, fit): one for each penalty, or one for each beta. The
-    first fit of a penalty is the start for the next penalty.
+    first fit of a penalty is the start for the next penalty. ``errors(fit)`` are those on the training
+    and on the held-out entries.
     """
     start: Factors | None = None
     best, rises = math.inf, 0
@@ -161,14 +168,14 @@ def walk(
         for number, (beta, fit) in enumerate(solve(float(penalty), start)):
             if number == 0:
                 start = fit.factors
-            error = root_mean_square(held_out, fit.factors, workers)
+            training_error, error = errors(fit)
             here = min(here, error)
             yield (
                 PathPoint(
                     float(penalty),
                     beta,
                     fit.factors.s.size,
-                    root_mean_square(train.rows, fit.factors, workers),
+                    training_error,
                     error,
                     len(fit.objectives),
                     fit.converged,

@@ -17,17 +17,13 @@ import numpy as np
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Data
 from fillrank.solvers.certificates import StoppingRule, change, objective, relative_change, zero_fit
-from fillrank.solvers.fit import Completed, Factors, Fit, Limits, no_factors, residuals
-from fillrank.solvers.truncated_svd import leading
-
-# Singular values computed beyond the rank of Z: one below the penalty shows that none is missing.
-_SPARE = 5
-# Accuracy of the singular vectors: at first, and later as a share of how far Z has moved, within
-# limits. f decreases at any accuracy, since the search for S_lambda(W) starts in the row space of
-# Z.
-_FIRST_TOLERANCE = 1e-10
-_SHARE_OF_CHANGE = 0.1
-_SMALLEST_TOLERANCE, _LARGEST_TOLERANCE = 1e-13, 1e-3
+from fillrank.solvers.fit import Completed, Factors, Fit, Limits, residuals
+from fillrank.solvers.soft_threshold import (
+    FIRST_TOLERANCE,
+    first_factors,
+    next_tolerance,
+    soft_threshold,
+)
 
 
 class _Problem(NamedTuple):
@@ -62,29 +58,13 @@ def _point(problem: _Problem, factors: Factors) -> _Point:
     return _Point(factors, residual, objective(residual, factors, problem.penalty))
 
 
-def _first_factors(problem: _Problem, start: Factors | None) -> Factors:
-    """The start, cut to the rank limit."""
-    U, s, V = no_factors(problem.data) if start is None else start
-    r = problem.max_rank
-    return Factors(U[:, :r], s[:r], V[:, :r])
-
-
 def _shrunk(
     problem: _Problem, W: Completed, rank: int, right: np.ndarray, tolerance: float
 ) -> _Step:
     """S_lambda(W) cut to the rank limit, from approximate right singular vectors."""
-    lam = problem.penalty
-    most = min(problem.max_rank + _SPARE, *W.shape)
-    k = min(rank + _SPARE, most)
-    while True:
-        U, s, V = leading(W, k, right, problem.rng, above=lam, tolerance=tolerance)
-        if s[-1] <= lam or k == most:
-            break
-        k, right = min(2 * k, most), V
-    n_above = int(np.sum(s > lam))
-    q = min(n_above, problem.max_rank)
-    factors = Factors(U[:, :q].copy(), s[:q] - lam, V[:, :q].copy())
-    return _Step(_point(problem, factors), V[:, : q + _SPARE], float(s[0]), n_above > q)
+    _, penalty, max_rank, _, rng = problem
+    found = soft_threshold(W, penalty, max_rank, (rank, right, tolerance), rng)
+    return _Step(_point(problem, found.factors), found.right, found.norm, found.at_rank_limit)
 
 
 def soft_impute(
@@ -109,8 +89,8 @@ def soft_impute(
         return zero
     rule = StoppingRule(data, penalty, limits, workers)
     problem = _Problem(data, penalty, limits.max_rank, workers, np.random.default_rng(0))
-    new = old = _point(problem, _first_factors(problem, start))
-    right, tolerance, t = new.factors.V, _FIRST_TOLERANCE, 1
+    new = old = _point(problem, first_factors(data, start, limits.max_rank))
+    right, tolerance, t = new.factors.V, FIRST_TOLERANCE, 1
     objectives: list[float] = []
     while True:
         rank, weight = new.factors.s.size, (t - 1) / (t + 2)
@@ -123,9 +103,7 @@ def soft_impute(
             step = _shrunk(problem, W, rank, right, tolerance)
         old, new, right, t = new, step.point, step.right, t + 1
         objectives.append(new.objective)
-        moved = change(old.factors, new.factors)
-        share = _SHARE_OF_CHANGE * moved / step.norm
-        tolerance = min(max(share, _SMALLEST_TOLERANCE), _LARGEST_TOLERANCE)
+        tolerance = next_tolerance(change(old.factors, new.factors), step.norm)
         if rule.is_due(len(objectives)):
             last = relative_change(old.factors, new.factors)
             stop = rule.check(new.factors, new.residual, len(objectives), last, step.at_rank_limit)
