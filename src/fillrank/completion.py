@@ -18,7 +18,7 @@ from fillrank.completions import (
 )
 from fillrank.completions.alignment import WITHOUT_LABELS, align
 from fillrank.completions.fitted_table import FittedTable
-from fillrank.completions.recommendations import Order
+from fillrank.completions.recommendations import Choice, Order
 from fillrank.completions.unknown_labels import Cells, Unknown, find_cells, query_cells
 from fillrank.completions.user_values import decode, encode_values
 from fillrank.errors import InputError, NotSupportedError, Setting
@@ -661,6 +661,7 @@ class Completion(FittedTable):
         *,
         quantile: float = 0.1,
         leave_out: Any = "seen",
+        only: Any = None,
         random_state: Any = None,
         row_features: Any = None,
     ) -> Any:
@@ -678,9 +679,12 @@ class Completion(FittedTable):
             uncertain columns are sometimes recommended. Methods without draws have only "mean".
         quantile : float
             For "cautious": above 0 and below 0.5.
-        leave_out : "seen", table or None
-            Cells that are not recommended: those observed at fit, those observed in another table with
-            the same labels, or none.
+        leave_out : "seen", column labels, dict, table or None
+            Cells that are not recommended. "seen": those observed at fit. A list of column labels, or a
+            dict of such lists by row label: these too, in addition to those observed. A table with the
+            same labels: the cells observed there, instead of those observed at fit. None: none.
+        only : label or array of labels, optional
+            The columns to choose from; by default all.
         random_state : int, Generator or None
             For "curious".
         row_features : data frame or array, optional
@@ -699,16 +703,17 @@ class Completion(FittedTable):
         >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data)
         >>> len(model.recommend(7, n=3)), len(model.recommend(n=3))
         (3, 180)
+        >>> chosen = model.recommend(7, leave_out=[0, 1], only=range(10))["column"]
+        >>> set(chosen) <= set(range(2, 10))
+        True
         """
         check_integer("n", n, 1)
         check_choice("by", by, ("mean", "cautious", "curious"))
         check_real("quantile", quantile, "above 0 and below 0.5", lambda v: 0 < v < 0.5)
-        order = Order(n, by, quantile)
+        order, choice = Order(n, by, quantile), Choice(leave_out, only)
         if row_features is None:
-            return recommendations.recommend(self, rows, order, leave_out, random_state)
-        return recommendations.recommend_new(
-            self, rows, order, leave_out, random_state, row_features
-        )
+            return recommendations.recommend(self, rows, order, choice, random_state)
+        return recommendations.recommend_new(self, rows, order, choice, random_state, row_features)
 
     def best_columns(self, query: TopQuery) -> Top:
         """The best columns of some rows, by position."""

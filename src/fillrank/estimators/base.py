@@ -317,6 +317,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         *,
         quantile: float = 0.1,
         leave_out: Any = "seen",
+        only: Any = None,
         random_state: Any = None,
         row_features: Any = None,
     ) -> Any:
@@ -327,6 +328,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             by,
             quantile=quantile,
             leave_out=leave_out,
+            only=only,
             random_state=random_state,
             row_features=row_features,
         )
