@@ -32,6 +32,16 @@ from fillrank.cli.messages import (
     stdout,
 )
 from fillrank.cli.models import SAMPLERS, Settings
+from fillrank.cli.ranking import (
+    POPULAR,
+    TITLES,
+    Relevant,
+    Scoring,
+    Top,
+    lists_table,
+    read_options,
+    score_lists,
+)
 from fillrank.cli.results import as_json as json_text
 from fillrank.cli.results import show_json
 from fillrank.cli.signals import FAILED, INTERRUPTED
@@ -71,6 +81,8 @@ def compare(
     ] = 3,
     hold_out: options.Hidden = 0.2,
     level: options.Level = 0.9,
+    top: Top = None,
+    relevant: Relevant = None,
     row: options.Row = None,
     column: options.Column = None,
     value: options.Value = None,
@@ -111,17 +123,20 @@ def compare(
     fitted without them. Below are the columns that the best method predicts worst: RMSE in SD is
     the error in standard deviations of the column, 1 for its mean. If columns have values of different
     kinds, methods are ranked by their error relative to that of the column mean, or of the most frequent
-    level. Ctrl-C shows the results so far.
+    level. With --top, methods are also compared by their recommendations. Ctrl-C shows the results so
+    far.
 
     Examples:
 
     - fillrank compare ratings.csv
+    - fillrank compare ratings.csv --methods GASR,BPMF --top 10 --relevant 4
     - fillrank compare ratings.csv --methods GASR,BPMF --splits 5 -o figures.csv
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
         row_features, column_features, na, label, ignore,
     )  # fmt: skip
+    scoring = Scoring(level, read_options(top, relevant))
     if file is not None:
         _check_file(file, force, origin.inputs)
     data = source.read(origin, quiet, to_fill=False)
@@ -132,7 +147,7 @@ def compare(
     settings = [
         (of_samplers if name in SAMPLERS else of_all)._replace(method=name) for name in methods
     ]
-    comparison = Comparison(settings, parts, level)
+    comparison = Comparison(settings, parts, scoring)
     if not quiet:
         models.report_cost(settings, data, times=splits)
     interrupted = False
@@ -212,14 +227,17 @@ class Figure(NamedTuple):
         )
 
 
-def score_split(settings: Settings, split: Split, level: float, progress: bool) -> SplitScores:
+def score_split(settings: Settings, split: Split, scoring: Scoring, progress: bool) -> SplitScores:
     """Fit the training entries and score the predictions of the others; with the time of the fit."""
     started = perf_counter()
     given = split.features if settings.method in SAMPLERS else NO_FEATURES
     model = models.fit(settings, split.train, progress, warn=True, features=given)
     seconds = perf_counter() - started
-    found = score_model(model, split.test, level)
-    return found._replace(scores=found.scores | {"seconds": seconds, "rank": model.rank_})
+    found = score_model(model, split.test, scoring.level)
+    scores = found.scores | {"seconds": seconds, "rank": model.rank_}
+    if scoring.lists is not None:
+        scores |= score_lists(model, split.test, scoring.lists)
+    return found._replace(scores=scores)
 
 
 def average(splits: list[SplitScores], name: str) -> Figure:
@@ -266,10 +284,15 @@ class Ranked(NamedTuple):
 class Comparison:
     """Methods and splits, and the scores so far."""
 
-    def __init__(self, settings: list[Settings], splits: list[Split], level: float):
+    def __init__(self, settings: list[Settings], splits: list[Split], scoring: Scoring):
         self.candidates = [Candidate(each, {}, []) for each in settings]
         self.splits = splits
-        self.level = level
+        self.scoring = scoring
+
+    @property
+    def level(self) -> float:
+        """The level of the intervals."""
+        return self.scoring.level
 
     def run(self, quiet: bool) -> None:
         """Run all methods on the first split, then on the second, so that results are comparable."""
@@ -305,7 +328,7 @@ class Comparison:
             if number == 0:
                 _compile(candidate.settings)
             candidate.scores[number] = score_split(
-                candidate.settings, self.splits[number], self.level, progress=not quiet
+                candidate.settings, self.splits[number], self.scoring, progress=not quiet
             )
         except (InputError, NotSupportedError) as error:
             candidate.excluded.append(f"does not support this table: {describe_error(error)}")
@@ -373,6 +396,9 @@ def _show(comparison: Comparison) -> None:
     if ranked:
         table = _mixed_table(comparison) if comparison.is_mixed else _table(comparison)
         stdout().print(table)
+        if (lists := comparison.scoring.lists) is not None:
+            stdout().print()
+            stdout().print(lists_table(lists, {each.name: each.figure for each in ranked}))
     if names := [each.name for each in ranked if each.name in comparison.without_features()]:
         stdout().print(f"Fitted without the features, which they do not take: {', '.join(names)}.")
     for name, reason in comparison.left_out():
@@ -444,6 +470,7 @@ def comparison_summary(
     return {
         "table": summary.table_summary(origin, data),
         "level": comparison.level,
+        **({} if comparison.scoring.lists is None else comparison.scoring.lists.summary()),
         "hidden_entries": len(comparison.splits[0].test),
         "ranking": [
             {
@@ -461,14 +488,20 @@ def comparison_summary(
 def _as_csv(comparison: Comparison) -> str:
     """The ranking as CSV: a line for each method; excluded methods come last."""
     lines: list[list[Any]] = []
-    for each in comparison.ranked():
-        means = [each.figure(name).mean for name in FIGURES]
-        sds = [each.figure(name).spread for name in ("rmse", "mae")]
+    measures = () if comparison.scoring.lists is None else tuple(TITLES)
+    spreads = ("rmse", "mae")
+    ranked = comparison.ranked()
+    for each in ranked:
+        means = [each.figure(name).mean for name in (*FIGURES, *measures)]
+        sds = [each.figure(name).spread for name in spreads]
         lines.append([each.name, len(each.scores), *map(_format_cell, (*means, *sds)), ""])
-    spreads = [f"{name}_sd" for name in ("rmse", "mae")]
-    empty = [""] * (len(FIGURES) + len(spreads))
-    lines += [[name, 0, *empty, reason] for name, reason in comparison.left_out()]
-    return csv_text(["method", "splits", *FIGURES, *spreads, "left_out"], lines)
+    if measures and ranked:
+        popular = [ranked[0].figure(f"popular_{name}").mean for name in measures]
+        cells = [*map(_format_cell, popular), *[""] * len(spreads), ""]
+        lines.append([POPULAR, len(ranked[0].scores), *[""] * len(FIGURES), *cells])
+    names = [*FIGURES, *measures, *(f"{name}_sd" for name in spreads)]
+    lines += [[name, 0, *[""] * len(names), reason] for name, reason in comparison.left_out()]
+    return csv_text(["method", "splits", *names, "left_out"], lines)
 
 
 def _groups_as_csv(by_method: list[tuple[str, list[dict[str, Any]]]]) -> str:
