@@ -8,6 +8,7 @@ import fillrank as fr
 from fillrank.cli import compare
 from fillrank.cli.group_scores import SplitScores
 from fillrank.cli.ranking import TITLES
+from fillrank.cli.signals import FAILED
 from fillrank.estimators.score_groups import GroupSums
 from helpers.refusals import assert_refused
 from helpers.result_files import read_csv
@@ -198,6 +199,6 @@ def test_options_of_recommendations(fillrank, write_wide):
     assert_refused(fillrank("compare", "table.csv", "--relevant", "4"), "--top")
     settings = ("--methods", "SoftImpute", "--splits", "1", "--top", "3", "--relevant", "1e9")
     ran = fillrank("compare", "table.csv", *settings)
-    assert ran.code == 1
+    assert ran.code == FAILED
     assert "no held-out entry is relevant" in ran.out
     assert "--relevant 1e+09" in ran.out or "--relevant 1000000000.0" in ran.out
