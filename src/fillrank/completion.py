@@ -19,11 +19,11 @@ from fillrank.completions import (
 from fillrank.completions.alignment import WITHOUT_LABELS, align
 from fillrank.completions.fitted_table import FittedTable
 from fillrank.completions.recommendations import Choice, Order
+from fillrank.completions.summary import Summary, summarize
 from fillrank.completions.unknown_labels import Cells, Unknown, find_cells, query_cells
 from fillrank.completions.user_values import decode, encode_values
 from fillrank.errors import InputError, NotSupportedError, Setting
 from fillrank.features.new_rows import SIDES, Axis, has_terms, side_of, takes_features
-from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.posterior.feature_effects import feature_effects, variance_shares
 from fillrank.posterior.kind_predictions import credible_sets
 from fillrank.posterior.low_rank import STATISTICS, Kind, Statistic
@@ -78,6 +78,28 @@ class Completion(FittedTable):
         n_rows, n_columns = self.observations.shape
         size = f"{n_rows:,} rows x {n_columns:,} columns"
         return f"<Completion by {self.method}: {size}, rank {self.record.rank}>"
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+    def summary(self) -> Summary:
+        """A short summary: table, rank, noise, expected error, convergence, notes, what to do.
+
+        Returns
+        -------
+        Summary
+            `print` shows it as text, a notebook as a table; ``lines`` has titles and texts. The expected
+            error is the one that the model itself expects; `fillrank.score` measures it.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, truth = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+        >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data)
+        >>> [title for title, _ in model.summary().lines][:5]
+        ['Method', 'Table', 'Columns', 'Rank', 'Noise level']
+        """
+        return summarize(self)
 
     # Predictions
 
@@ -720,13 +742,6 @@ class Completion(FittedTable):
         return recommendations.best_columns(self, query)
 
     # The run
-
-    def diagnostics(self) -> Diagnostics:
-        """R-hat and effective sample sizes of identified quantities, and whether they suffice."""
-        traces, record = self.check_run("diagnostics"), self.record
-        ended = record.stop_reason if record.interrupted or record.reached_limit else ""
-        # The Monte Carlo error of scores is not a criterion for levels.
-        return diagnose_run(traces, record.rank, ended, judges_error=self.posterior.has_draws)
 
     def to_arviz(self) -> Any:
         """The run as ArviZ' data structure, an xarray DataTree; needs ``pip install "fillrank[arviz]"``.

@@ -10,12 +10,14 @@ import numpy as np
 
 from fillrank.errors import NotSupportedError, Text
 from fillrank.features.new_rows import Axis
+from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.posterior.protocol import Posterior
 from fillrank.posterior.record import Record
 from fillrank.run.recorder import Traces
 from fillrank.runtime.memory import check_table_memory
 from fillrank.runtime.threads import Workers, available_threads
 from fillrank.solvers.fit import PathPoint
+from fillrank.table.column_types import are_numbers
 from fillrank.table.observations import Observations
 
 
@@ -38,6 +40,13 @@ class FittedTable:
     def with_settings(self, **changes: Any) -> Self:
         """The same with other settings, such as ``n_threads``."""
         return replace(self, settings={**self.settings, **changes})
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether columns have other values than numbers, or numbers that cannot be compared."""
+        if not are_numbers(self.observations.column_types):
+            return True
+        return self.record.has_own_units and set(self.posterior.column_kinds) != {"number"}
 
     # Fitted attributes, under the names that the estimators have
 
@@ -188,6 +197,13 @@ class FittedTable:
                 'IPM3F(inference="gibbs") have them.'
             )
         return self.record.traces
+
+    def diagnostics(self) -> Diagnostics:
+        """R-hat and effective sample sizes of identified quantities, and whether they suffice."""
+        traces, record = self.check_run("diagnostics"), self.record
+        ended = record.stop_reason if record.interrupted or record.reached_limit else ""
+        # The Monte Carlo error of scores is not a criterion for levels.
+        return diagnose_run(traces, record.rank, ended, judges_error=self.posterior.has_draws)
 
     def check_table_memory(self, n_cells: int, remedy: str) -> None:
         """Report the memory of a large table; raise an error if it does not fit."""

@@ -60,11 +60,7 @@ class Standard(NamedTuple):
 
 def is_mixed(model: Any) -> bool:
     """Whether columns have other values than numbers, or numbers that cannot be compared as they are."""
-    completion = model.completion_
-    if not are_numbers(completion.observations.column_types):
-        return True
-    kinds = set(completion.posterior.column_kinds)
-    return bool(completion.record.has_own_units) and kinds != {"number"}
+    return bool(model.completion_.is_mixed)
 
 
 def have_one_unit(model: Any) -> bool:
