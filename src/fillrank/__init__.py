@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fillrank.estimators.relaxed_spectral import RelaxedSpectral
     from fillrank.estimators.score import score
     from fillrank.estimators.score_groups import score_by_column, score_by_level
+    from fillrank.estimators.score_ranking import score_ranking
     from fillrank.estimators.soft_impute import SoftImpute
     from fillrank.estimators.soft_impute_als import SoftImputeALS
     from fillrank.estimators.splits import EntryKFold
@@ -65,6 +66,7 @@ __all__ = [
     "score",
     "score_by_column",
     "score_by_level",
+    "score_ranking",
     "synthetic",
     "write_parquet",
     "write_report",
@@ -101,6 +103,7 @@ _HOMES = {
     "score": "fillrank.estimators.score",
     "score_by_column": "fillrank.estimators.score_groups",
     "score_by_level": "fillrank.estimators.score_groups",
+    "score_ranking": "fillrank.estimators.score_ranking",
     "synthetic": "fillrank.table.synthetic",
     "write_parquet": "fillrank.io.parquet",
     "write_report": "fillrank.report.html",

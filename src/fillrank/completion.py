@@ -19,12 +19,12 @@ from fillrank.completions import (
 from fillrank.completions.alignment import WITHOUT_LABELS, align
 from fillrank.completions.fitted_table import FittedTable
 from fillrank.completions.new_rows import GivenFeatures, Kinds
-from fillrank.completions.recommendations import Order
+from fillrank.completions.recommendations import Choice, Order
+from fillrank.completions.summary import Summary, summarize
 from fillrank.completions.unknown_labels import Cells, Unknown, find_cells, query_cells
 from fillrank.completions.user_values import decode, encode_values
 from fillrank.errors import InputError, NotSupportedError, Setting
 from fillrank.features.new_rows import SIDES, Axis, has_terms, side_of, takes_features
-from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.posterior.feature_effects import feature_effects, variance_shares
 from fillrank.posterior.kind_predictions import credible_sets
 from fillrank.posterior.low_rank import STATISTICS, Kind, Statistic
@@ -79,6 +79,28 @@ class Completion(FittedTable):
         n_rows, n_columns = self.observations.shape
         size = f"{n_rows:,} rows x {n_columns:,} columns"
         return f"<Completion by {self.method}: {size}, rank {self.record.rank}>"
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+    def summary(self) -> Summary:
+        """A short summary: table, rank, noise, expected error, convergence, notes, what to do.
+
+        Returns
+        -------
+        Summary
+            `print` shows it as text, a notebook as a table; ``lines`` has titles and texts. The expected
+            error is the one that the model itself expects; `fillrank.score` measures it.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, truth = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+        >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data)
+        >>> [title for title, _ in model.summary().lines][:5]
+        ['Method', 'Table', 'Columns', 'Rank', 'Noise level']
+        """
+        return summarize(self)
 
     # Predictions
 
@@ -669,6 +691,7 @@ class Completion(FittedTable):
         *,
         quantile: float = 0.1,
         leave_out: Any = "seen",
+        only: Any = None,
         random_state: Any = None,
         row_features: Any = None,
     ) -> Any:
@@ -686,9 +709,12 @@ class Completion(FittedTable):
             uncertain columns are sometimes recommended. Methods without draws have only "mean".
         quantile : float
             For "cautious": above 0 and below 0.5.
-        leave_out : "seen", table or None
-            Cells that are not recommended: those observed at fit, those observed in another table with
-            the same labels, or none.
+        leave_out : "seen", column labels, dict, table or None
+            Cells that are not recommended. "seen": those observed at fit. A list of column labels, or a
+            dict of such lists by row label: these too, in addition to those observed. A table with the
+            same labels: the cells observed there, instead of those observed at fit. None: none.
+        only : label or array of labels, optional
+            The columns to choose from; by default all.
         random_state : int, Generator or None
             For "curious".
         row_features : data frame or array, optional
@@ -707,29 +733,23 @@ class Completion(FittedTable):
         >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data)
         >>> len(model.recommend(7, n=3)), len(model.recommend(n=3))
         (3, 180)
+        >>> chosen = model.recommend(7, leave_out=[0, 1], only=range(10))["column"]
+        >>> set(chosen) <= set(range(2, 10))
+        True
         """
         check_integer("n", n, 1)
         check_choice("by", by, ("mean", "cautious", "curious"))
         check_real("quantile", quantile, "above 0 and below 0.5", lambda v: 0 < v < 0.5)
-        order = Order(n, by, quantile)
+        order, choice = Order(n, by, quantile), Choice(leave_out, only)
         if row_features is None:
-            return recommendations.recommend(self, rows, order, leave_out, random_state)
-        return recommendations.recommend_new(
-            self, rows, order, leave_out, random_state, row_features
-        )
+            return recommendations.recommend(self, rows, order, choice, random_state)
+        return recommendations.recommend_new(self, rows, order, choice, random_state, row_features)
 
     def best_columns(self, query: TopQuery) -> Top:
         """The best columns of some rows, by position."""
         return recommendations.best_columns(self, query)
 
     # The run
-
-    def diagnostics(self) -> Diagnostics:
-        """R-hat and effective sample sizes of identified quantities, and whether they suffice."""
-        traces, record = self.check_run("diagnostics"), self.record
-        ended = record.stop_reason if record.interrupted or record.reached_limit else ""
-        # The Monte Carlo error of scores is not a criterion for levels.
-        return diagnose_run(traces, record.rank, ended, judges_error=self.posterior.has_draws)
 
     def to_arviz(self) -> Any:
         """The run as ArviZ' data structure, an xarray DataTree; needs ``pip install "fillrank[arviz]"``.

@@ -1,10 +1,14 @@
 import json
+import warnings
 
 import numpy as np
 import pytest
 
+import fillrank as fr
 from fillrank.cli import compare
 from fillrank.cli.group_scores import SplitScores
+from fillrank.cli.ranking import TITLES
+from fillrank.cli.signals import FAILED
 from fillrank.estimators.score_groups import GroupSums
 from helpers.refusals import assert_refused
 from helpers.result_files import read_csv
@@ -143,3 +147,58 @@ def test_what_cannot_be_compared(fillrank, write_wide):
         assert ran.code == 2
         assert "Methods: GASR" in ran.err
     assert_refused(fillrank("compare", table, "-o", "x.txt"), ".csv or .json")
+
+
+def test_recommendations_are_compared_with_the_most_popular_columns(fillrank, write_long, tmp_path):
+    arguments = (
+        "--methods",
+        "SoftImpute,SoftImputeALS",
+        "--splits",
+        "1",
+        "--top",
+        "3",
+        "--relevant",
+        "0",
+    )
+    ran = fillrank("compare", write_long(), *arguments, "-o", "figures.csv")
+    assert ran.code == 0, ran.err
+    assert "Top 3 Precision Recall NDCG MRR Hit rate coverage" in ran.out
+    assert "most popular 0." in ran.out
+    assert "others have no relevant held-out entry" in ran.out
+    header, *lines = read_csv(tmp_path / "figures.csv")
+    by_name = {line[0]: dict(zip(header, line, strict=True)) for line in lines}
+    assert by_name["most popular"]["rmse"] == ""
+    ran = fillrank("compare", "ratings.csv", *arguments, "--json")
+    found = json.loads(ran.raw)
+    assert (found["top"], found["relevant"]) == (3, 0.0)
+    train, test = fr.read("ratings.csv").split(0.2, random_state=0)
+    for each in found["ranking"]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fr.ConvergenceWarning)
+            model = getattr(fr, each["method"])(random_state=0, progress=False).fit(train)
+        expected = fr.score_ranking(test, model, 3, relevant=0)
+        popular = fr.score_ranking(test, model, 3, relevant=0, by="popular")
+        for name in TITLES:
+            assert each["mean"][name] == pytest.approx(expected[name], rel=1e-12)
+            assert each["mean"][f"popular_{name}"] == pytest.approx(popular[name], rel=1e-12)
+            assert float(by_name[each["method"]][name]) == pytest.approx(expected[name], rel=1e-5)
+            assert float(by_name["most popular"][name]) == pytest.approx(popular[name], rel=1e-5)
+        assert each["mean"]["ranked_rows"] == expected["rows"]
+
+
+def test_options_of_recommendations(fillrank, write_wide):
+    refusals = {
+        ("--top", "0"): ["'--top'", "1"],
+        ("--top", "3", "--relevant", "good"): ["'--relevant'", "'good'"],
+        ("--top", "3", "--relevant", "nan"): ["'--relevant'", "'nan'"],
+    }
+    for arguments, words in refusals.items():
+        ran = fillrank("compare", write_wide(), *arguments)
+        assert ran.code == 2
+        assert all(word in ran.err for word in words), ran.err
+    assert_refused(fillrank("compare", "table.csv", "--relevant", "4"), "--top")
+    settings = ("--methods", "SoftImpute", "--splits", "1", "--top", "3", "--relevant", "1e9")
+    ran = fillrank("compare", "table.csv", *settings)
+    assert ran.code == FAILED
+    assert "no held-out entry is relevant" in ran.out
+    assert "--relevant 1e+09" in ran.out or "--relevant 1000000000.0" in ran.out

@@ -111,3 +111,20 @@ def test_invalid_options_are_rejected(fillrank, write_wide, tmp_path):
         ran = fillrank("evaluate", table, option, value)
         assert ran.code == 2
         assert option in ran.err
+
+
+def test_recommendations_are_scored(fillrank, write_long):
+    arguments = (*QUICK, "--hold-out", "0.3", "--top", "2", "--relevant", "all")
+    ran = fillrank("evaluate", write_long(), *arguments)
+    assert ran.code == 0, ran.err
+    for word in ("Precision at 2", "NDCG at 2", "by the most popular columns", "Ranked rows"):
+        assert word in ran.out
+    found = json.loads(fillrank("evaluate", "ratings.csv", *arguments, "--json").raw)
+    assert (found["top"], found["relevant"]) == (2, "all")
+    train, test = fr.read("ratings.csv").split(0.3, random_state=0)
+    model = fr.GASR(n_sweeps=20, max_rank=2, random_state=0, progress=False)
+    with pytest.warns(fr.ConvergenceWarning):
+        model.fit(train)
+    expected = fr.score_ranking(test, model, 2, relevant="all")
+    assert found["mean"]["ndcg"] == pytest.approx(expected["ndcg"], rel=1e-12)
+    assert found["mean"]["ranked_rows"] == expected["rows"]

@@ -52,6 +52,32 @@ def test_orders_mean_cautious_and_curious(fillrank, model):
     assert curious != found("--by", "curious", "--seed", "2")
 
 
+def test_columns_and_cells_that_are_not_recommended(fillrank, model, tmp_path):
+    def found(*arguments):
+        ran = fillrank("recommend", "model.fillrank", "--all", "--json", "--with-seen", *arguments)
+        assert ran.code == 0, ran.err
+        return {(each["user"], each["item"]) for each in json.loads(ran.raw)}
+
+    everything = found()
+    assert found("--only", "i2", "--only", "i5") == {
+        (u, i) for u, i in everything if i in ("i2", "i5")
+    }
+    assert found("--leave-out", "i2") == {(u, i) for u, i in everything if i != "i2"}
+    assert found("--only", "i2", "--only", "i5", "--leave-out", "i2") == {
+        (u, i) for u, i in everything if i == "i5"
+    }
+    cells = {("u3", "i2"), ("u0", "i4")}
+    text = "".join(f"{user},{item}\n" for user, item in sorted(cells))
+    (tmp_path / "bought.csv").write_text("user,item\n" + text + text)
+    assert found("--leave-out-cells", "bought.csv") == everything - cells
+    ran = fillrank(
+        "recommend", "model.fillrank", "--all", "--json", "--leave-out-cells", "bought.csv"
+    )
+    unseen = {(each["user"], each["item"]) for each in json.loads(ran.raw)}
+    expected = model.recommend(n=10)
+    assert unseen == {*zip(expected["user"], expected["item"], strict=True)} - cells
+
+
 def test_without_its_table_nothing_can_be_left_out(fillrank, keep, write_long):
     keep(write_long(), with_data=False)
     assert_refused(fillrank("recommend", "model.fillrank", "u3"), "--with-data", "--with-seen")
@@ -65,6 +91,9 @@ def test_invalid_requests_are_rejected(fillrank, keep, model, write_long):
         ("model.fillrank", "u3", "--all"): ["not both"],
         ("model.fillrank", "u33"): ["'u33'", "Did you mean"],
         ("plain.fillrank", "u3", "--by", "cautious"): ["--by cautious needs them"],
+        ("model.fillrank", "u3", "--only", "i99"): ["'i99'"],
+        ("model.fillrank", "u3", "--leave-out", "i99"): ["'i99'"],
+        ("model.fillrank", "u3", "--leave-out-cells", "model.fillrank"): ["model.fillrank"],
     }
     for arguments, words in refusals.items():
         assert_refused(fillrank("recommend", *arguments), *words)

@@ -249,6 +249,23 @@ def test_recommendations_for_people_of_whom_features_are_known(one):
     assert table["value"][0] == pytest.approx(best.max(), rel=1e-5)
 
 
+def test_candidates_for_people_of_whom_features_are_known(one):
+    model, features, _, _ = one
+    rows = ["r150", "r3", "r151"]
+    free = model.recommend(rows, n=N, row_features=features)
+    chosen = model.recommend(rows, n=N, row_features=features, leave_out=["c1", "c2"])
+    expected = free[~free["column"].isin(["c1", "c2"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(chosen, expected)
+    further = {"r151": ["c4", "c7"], "r3": COLUMNS[5:]}
+    chosen = model.recommend(rows, n=N, row_features=features, leave_out=further, only=COLUMNS[3:])
+    for row in rows:
+        gone = {*COLUMNS[:3], *further.get(row, [])}
+        expected = free[(free["row"] == row) & ~free["column"].isin(gone)]["column"]
+        assert chosen[chosen["row"] == row]["column"].tolist() == expected.tolist()
+    with pytest.raises(UnknownNameError, match="'r152'"):
+        model.recommend(rows, row_features=features, leave_out={"r152": ["c1"]})
+
+
 @pytest.mark.parametrize("by", ["mean", "cautious", "curious"])
 def test_all_rows_of_the_features(one, by):
     model, features, _, _ = one

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
-import fillrank.completions.recommendations as module
+import fillrank.completions.candidates as module
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.posterior import low_rank
 from fillrank.posterior.recommend import LeftOut, Top, seen
@@ -168,11 +168,66 @@ def test_what_cannot_be_left_out(model):
         model.recommend(leave_out=fr.Observations.from_triplets(["nobody"], ["film 1"], [1.0]))
 
 
+def test_columns_are_left_out_of_all_rows_beside_those_observed(model, X):
+    for columns in (["film 0", "film 3"], np.array(["film 3", "film 0"]), {"film 0", "film 3"}):
+        answer = model.recommend(n=10, leave_out=columns)
+        for row in ROWS:
+            allowed = sorted({*missing_in(X, row)} - {"film 0", "film 3"})
+            check_best(answer, model, row, 10, allowed)
+
+
+def test_columns_are_left_out_by_row_beside_those_observed(model, X):
+    further = {"r9": ["film 0", "film 9"], "r5": "film 2", "r1": []}
+    answer = model.recommend(["r5", "r7", "r9", "r5"], n=10, leave_out=further)
+    rest = answer.iloc[-8:]  # the second r5
+    assert rest["row"].tolist() == ["r5"] * 8
+    for part, row in ((answer.iloc[:-8], "r5"), (answer, "r7"), (answer, "r9"), (rest, "r5")):
+        gone = further.get(row, [])
+        allowed = sorted({*missing_in(X, row)} - {*([gone] if isinstance(gone, str) else gone)})
+        check_best(part, model, row, 10, allowed)
+
+
+@pytest.mark.parametrize("by", ["mean", "cautious", "curious"])
+def test_only_some_columns_are_candidates(model, X, by):
+    only = ["film 9", "film 2", "film 3", "film 2"]
+    answer = model.recommend(n=10, by=by, only=only, random_state=0)
+    free = model.recommend(n=10, by=by, random_state=0)
+    expected = free[free["column"].isin(only)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(answer, expected)
+    assert len(answer) > 30
+
+
+@EACH
+def test_every_method_takes_candidates(name):
+    model, X = fitted(name), cells_of(name)
+    answer = model.recommend(n=4, only=[1, 3, 5, 7], leave_out=[3])
+    for row in range(20):
+        check_best(answer, model, row, 4, [j for j in (1, 5, 7) if np.isnan(X[row, j])])
+
+
+def test_candidates_that_leave_nothing(model):
+    assert len(model.recommend("r5", only=["film 1"], leave_out=["film 1"])) == 0
+    assert len(model.recommend("r5", only=[])) == 0
+    assert len(model.recommend("r5", leave_out=[])) == 9
+
+
+def test_candidates_that_are_not_known(model):
+    with pytest.raises(UnknownNameError, match="'opera'"):
+        model.recommend(leave_out=["film 1", "opera"])
+    with pytest.raises(UnknownNameError, match="'opera'"):
+        model.recommend(only=["film 1", "opera"])
+    with pytest.raises(UnknownNameError, match="'opera'"):
+        model.recommend(leave_out={"r1": ["opera"]})
+    with pytest.raises(UnknownNameError, match=r"leave_out.*'nobody'"):
+        model.recommend("r1", leave_out={"r1": [], "nobody": ["film 1"]})
+
+
 def test_observed_cells_need_the_entries_of_the_fit(model, tmp_path):
     model.save(tmp_path / "model")
     loaded = fr.load(tmp_path / "model")
-    with pytest.raises(NotSupportedError, match="leave_out=None for none"):
-        loaded.recommend("r1")
+    for leave_out in ("seen", ["film 1"], {"r1": ["film 1"]}):
+        with pytest.raises(NotSupportedError, match="leave_out=None for none"):
+            loaded.recommend("r1", leave_out=leave_out)
     pd.testing.assert_frame_equal(
         loaded.recommend("r1", leave_out=None), model.recommend("r1", leave_out=None)
     )

@@ -1,4 +1,6 @@
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -76,6 +78,56 @@ def test_certainty_counts_every_missing_cell():
         fr.plot.certainty(fit(fr.GASR(**SAMPLED), [[1.0, 2.0], [3.0, 4.0]]))
 
 
+def test_intervals_by_column_are_those_of_missing_cells():
+    model, _ = fitted("GASR")
+    data = model.observations_
+    ax = fr.plot.intervals(model, level=0.8)
+    medians = {}
+    for j in range(data.shape[1]):
+        rows = np.setdiff1d(np.arange(data.shape[0]), data.row_index[data.column_index == j])
+        low, high = model.predict_interval(
+            data.row_labels[rows], data.column_labels[j], level=0.8, kind="signal"
+        )
+        medians[data.column_labels[j]] = np.quantile(0.5 * (high - low), [0.05, 0.5, 0.95])
+    expected = sorted(medians.items(), key=lambda item: -item[1][1])
+    labels = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert labels == [str(label) for label, _ in expected]
+    (dots,) = ax.lines
+    np.testing.assert_allclose(dots.get_xdata(), [ends[1] for _, ends in expected], rtol=1e-6)
+    bars = np.array(ax.collections[0].get_segments())[:, :, 0]
+    np.testing.assert_allclose(bars, [ends[[0, 2]] for _, ends in expected], rtol=1e-6)
+    assert "80% interval" in ax.get_xlabel()
+    with pytest.raises(fr.FillrankError, match="no missing cell"):
+        fr.plot.intervals(fit(fr.GASR(**SAMPLED), [[1.0, 2.0], [3.0, 4.0]]))
+
+
+def test_intervals_of_columns_in_different_units_are_in_standard_deviations(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 1)) + 0.5 * rng.normal(size=(40, 35))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    names = [rf"$\frac{{{j} %" for j in range(35)]
+    widths = []
+    for scale in (1.0, 1000.0):
+        frame = pd.DataFrame(X * np.where(np.arange(35) == 3, scale, 1.0), columns=names)
+        ax = fr.plot.intervals(fit(fr.GASR(**SAMPLED, units="columns"), frame))
+        widths.append(ax.lines[0].get_xdata())
+    np.testing.assert_allclose(widths[0], widths[1], rtol=1e-3)
+    assert ax.get_title("left") == "Intervals of 35 columns: the 30 widest"
+    assert ax.get_xlabel().endswith("in standard deviations of the column")
+    assert len(ax.get_yticklabels()) == 30
+    ax.figure.savefig(tmp_path / "intervals.png")  # labels are not parsed as mathematics
+
+
+def test_notebooks_show_the_figure():
+    model, _ = fitted("GASR")
+    before = plt.get_fignums()
+    data, metadata = fr.plot.rank(model)._repr_mimebundle_()
+    assert data["image/png"].startswith(b"\x89PNG")
+    assert data["text/plain"].startswith("<")
+    assert metadata["image/png"] == {"width": 612, "height": 378}
+    assert plt.get_fignums() == before  # nothing remains to be closed
+
+
 def test_map_labels_the_outermost_points_as_plain_text(tmp_path):
     names = np.array([rf"${'x' * i}_{{$ \frac % & # {i}" for i in range(12)], dtype=object)
     rng = np.random.default_rng(0)
@@ -96,7 +148,7 @@ def test_which_plots_a_method_has(name):
     model, test = fitted(name)
     assert fr.plot.predicted(model, test).has_data()
     assert fr.plot.map(model, "rows").has_data()
-    drawn = {"rank": (), "certainty": (), "calibration": (test,)}
+    drawn = {"rank": (), "certainty": (), "intervals": (), "calibration": (test,)}
     for plot, arguments in drawn.items():
         if name in DRAWN:
             assert getattr(fr.plot, plot)(model, *arguments).has_data()
@@ -133,7 +185,7 @@ def test_levels_are_shown_as_discs():
     )
 
 
-@pytest.mark.parametrize("name", ["matrix", "rank", "calibration", "certainty", "map"])
+@pytest.mark.parametrize("name", ["matrix", "rank", "calibration", "certainty", "intervals", "map"])
 def test_plots_draw_on_the_axes_that_are_given(name):
     model, test = fitted("GASR")
     left, right = Figure().subplots(1, 2)

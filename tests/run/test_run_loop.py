@@ -1,3 +1,4 @@
+from contextlib import contextmanager
 from itertools import islice
 
 import numpy as np
@@ -46,6 +47,29 @@ def test_stops_when_there_are_enough_draws(monkeypatch):
     assert outcome.run.n_sweeps == 21
     assert outcome.stop_reason.startswith("the Monte Carlo error enlarges the error of predictions")
     assert outcome.stop_reason.endswith(f"less than {100 * loop.ENOUGH:g}% after 21 sweeps")
+
+
+def test_progress_has_the_likely_number_of_sweeps(monkeypatch):
+    told = []
+
+    @contextmanager
+    def make_progress(enabled, unit, about):
+        assert (enabled, unit, about) == (True, "sweep", True)
+        yield lambda done, total, note: told.append((done, total))
+
+    monkeypatch.setattr(loop, "make_progress", make_progress)
+    monkeypatch.setattr(loop, "added_error", lambda probes: 4.0 * loop.ENOUGH)
+    monkeypatch.setattr(loop, "_CHECK_EVERY", 4)
+    monkeypatch.setattr(loop, "_FEWEST_DRAWS", 8)
+    monkeypatch.setattr(loop, "_FEWEST_TO_ESTIMATE", 8)
+    monkeypatch.setattr(loop, "_USUAL_DRAWS", 20)
+    go(Plan(60, 5, 5, until_enough=True), show=True)
+    totals = dict(told)
+    assert totals[1] == totals[12] == 5 + 20
+    assert totals[13] == totals[16] == 5 + 4 * 8
+    assert totals[17] == 5 + 4 * 12
+    assert totals[60] == 60
+    assert all(done <= total <= 60 for done, total in told)
 
 
 def test_the_limit_reports_how_far_it_got(monkeypatch):

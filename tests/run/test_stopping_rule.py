@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from fillrank.run.loop import added_error
+from fillrank.run.loop import ENOUGH, Plan, added_error, likely_sweeps
 
 
 def test_independent_draws():
@@ -42,3 +42,43 @@ def test_constant_predictions_have_no_error():
 def test_too_few_draws():
     assert added_error(np.zeros((1, 1, 5))) == math.inf
     assert added_error(np.zeros((1, 0, 5))) == math.inf
+
+
+class Recorded:
+    """The draws of a run so far."""
+
+    def __init__(self, probes, burn_in=50):
+        self.probes, self.burn_in, self.n_recorded = probes, burn_in, probes.shape[1]
+
+
+AUTO = Plan(2000, 50, 50, until_enough=True)
+
+
+def test_the_number_of_sweeps_is_given_or_estimated():
+    nothing = Recorded(np.zeros((2, 0, 10)))
+    assert likely_sweeps(nothing, Plan(300, 50, 50, until_enough=False)) == 300
+    assert 100 < likely_sweeps(nothing, AUTO) < 1000
+    assert likely_sweeps(nothing, AUTO._replace(n_sweeps=120)) == 120
+
+
+def test_the_likely_number_of_sweeps_is_that_of_the_stopping_rule():
+    """An AR(1) chain with coefficient 0.9 needs 19 draws for one: about 19 / (2 * ENOUGH) in all."""
+    rng = np.random.default_rng(0)
+    x = np.empty((2, 6000, 400))
+    x[:, 0] = rng.standard_normal((2, 400))
+    for t in range(1, x.shape[1]):
+        x[:, t] = 0.9 * x[:, t - 1] + math.sqrt(0.19) * rng.standard_normal((2, 400))
+    plan = AUTO._replace(n_sweeps=10_000)
+    ended = next(n for n in range(400, 6000, 100) if added_error(x[:, :n]) < ENOUGH)
+    assert ended == pytest.approx(19 / (2 * ENOUGH) / 2, rel=0.2)
+    for n in (500, 1000):
+        assert likely_sweeps(Recorded(x[:, :n]), plan) == pytest.approx(50 + ended, rel=0.2)
+
+
+def test_the_likely_end_is_a_check_after_the_present_sweep():
+    few = np.random.default_rng(0).standard_normal((2, 100, 50))
+    assert likely_sweeps(Recorded(few), AUTO) == 50 + 125  # enough, but not yet ended
+    far_apart = few + 100.0 * np.arange(2)[:, np.newaxis, np.newaxis]
+    assert likely_sweeps(Recorded(far_apart), AUTO) == 2000
+    constant = np.ones((2, 450, 5))
+    assert likely_sweeps(Recorded(constant), AUTO) == 50 + 500

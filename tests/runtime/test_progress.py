@@ -1,6 +1,8 @@
 import io
 import sys
 import time
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 import tqdm
@@ -44,6 +46,13 @@ def test_lines_only_every_ten_seconds(capsys, clock):
     ]
 
 
+def test_an_estimated_total(capsys, clock):
+    with make_progress(True, "sweep", about=True) as tell:
+        clock.now += 11.0
+        tell(12, 400, "sampling")
+    assert capsys.readouterr().err == "fillrank: sweep 12 of about 400, sampling\n"
+
+
 def test_short_runs_print_nothing(capsys, clock):
     with make_progress(True, "sweep") as tell:
         for done in range(1, 10):
@@ -80,3 +89,57 @@ def test_the_bar_is_closed_when_a_run_fails(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         fail()
     assert closed[0] == 3
+
+
+class Shell:
+    """What IPython's get_ipython returns in a kernel of Jupyter."""
+
+    config: ClassVar = {"IPKernelApp": {}}
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A process that takes itself for a kernel of Jupyter."""
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Shell))
+
+
+def test_a_widget_in_a_notebook(notebook, monkeypatch):
+    """The widget shows a total that changes."""
+    made = []
+
+    class Widget(tqdm.tqdm):
+        def __init__(self, **settings):
+            super().__init__(file=io.StringIO(), **settings)
+            self.container = SimpleNamespace(children=[None, SimpleNamespace(max=self.total), None])
+            made.append(self)
+
+    monkeypatch.setitem(sys.modules, "tqdm.notebook", SimpleNamespace(tqdm=Widget))
+    with make_progress(True, "sweep") as tell:
+        for done, total in ((1, 500), (2, 500), (3, 300)):
+            tell(done, total, "sampling")
+            assert made[0].total == made[0].container.children[1].max == total
+        assert made[0].n == 3
+    assert made[0].disable  # closed
+
+
+def test_text_in_a_notebook_without_widgets(notebook, monkeypatch):
+    def no_widgets(**settings):
+        raise ImportError("IProgress not found")
+
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setitem(sys.modules, "tqdm.notebook", SimpleNamespace(tqdm=no_widgets))
+    with make_progress(True, "sweep") as tell:
+        time.sleep(0.15)
+        tell(12, 12, "sampling")
+    assert "12/12" in stream.getvalue()
+
+
+def test_lines_in_ipython_without_a_notebook(monkeypatch, capsys, clock):
+    for shell in (None, SimpleNamespace(config={})):
+        ipython = SimpleNamespace(get_ipython=lambda shell=shell: shell)
+        monkeypatch.setitem(sys.modules, "IPython", ipython)
+        with make_progress(True, "sweep") as tell:
+            clock.now += 11.0
+            tell(1, 2, "sampling")
+        assert "sweep 1 of at most 2" in capsys.readouterr().err

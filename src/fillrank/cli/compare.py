@@ -33,6 +33,16 @@ from fillrank.cli.messages import (
     stdout,
 )
 from fillrank.cli.models import SAMPLERS, Settings
+from fillrank.cli.ranking import (
+    POPULAR,
+    TITLES,
+    Relevant,
+    Scoring,
+    Top,
+    lists_table,
+    read_options,
+    score_lists,
+)
 from fillrank.cli.results import as_json as json_text
 from fillrank.cli.results import show_json
 from fillrank.cli.signals import FAILED, INTERRUPTED
@@ -72,6 +82,8 @@ def compare(
     ] = 3,
     hold_out: options.Hidden = 0.2,
     level: options.Level = 0.9,
+    top: Top = None,
+    relevant: Relevant = None,
     row: options.Row = None,
     column: options.Column = None,
     value: options.Value = None,
@@ -117,12 +129,13 @@ def compare(
     RMSE in SD is the error in standard deviations of the column, 1 for its mean. If columns have
     different units, the error of a method is in such units. If they have values of different kinds,
     methods are ranked by their error relative to that of the column mean, or of the most frequent level;
-    beside it are the error of numbers and the share of levels that are predicted correctly. Ctrl-C shows
-    the results so far.
+    beside it are the error of numbers and the share of levels that are predicted correctly. With --top,
+    methods are also compared by their recommendations. Ctrl-C shows the results so far.
 
     Examples:
 
     - fillrank compare ratings.csv
+    - fillrank compare ratings.csv --methods GASR,BPMF --top 10 --relevant 4
     - fillrank compare ratings.csv --methods GASR,BPMF --splits 5 -o figures.csv
     - fillrank compare survey.csv --kind age=number --kind income=positive
     """
@@ -130,6 +143,7 @@ def compare(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
         row_features, column_features, na, label, ignore,
     )  # fmt: skip
+    scoring = Scoring(level, read_options(top, relevant))
     if file is not None:
         _check_file(file, force, origin.inputs)
     data = source.read(origin, quiet, to_fill=False)
@@ -145,7 +159,7 @@ def compare(
         (of_samplers if name in SAMPLERS else of_all)._replace(method=name) for name in methods
     ]
     own_units = models.has_own_units(of_samplers, data)
-    comparison = Comparison(settings, parts, level, own_units)
+    comparison = Comparison(settings, parts, scoring, own_units)
     if not quiet:
         models.report_cost(settings, data, times=splits)
     interrupted = False
@@ -225,14 +239,17 @@ class Figure(NamedTuple):
         )
 
 
-def score_split(settings: Settings, split: Split, level: float, progress: bool) -> SplitScores:
+def score_split(settings: Settings, split: Split, scoring: Scoring, progress: bool) -> SplitScores:
     """Fit the training entries and score the predictions of the others; with the time of the fit."""
     started = perf_counter()
     given = split.features if settings.method in SAMPLERS else NO_FEATURES
     model = models.fit(settings, split.train, progress, warn=True, features=given)
     seconds = perf_counter() - started
-    found = score_model(model, split.test, level)
-    return found._replace(scores=found.scores | {"seconds": seconds, "rank": model.rank_})
+    found = score_model(model, split.test, scoring.level)
+    scores = found.scores | {"seconds": seconds, "rank": model.rank_}
+    if scoring.lists is not None:
+        scores |= score_lists(model, split.test, scoring.lists)
+    return found._replace(scores=scores)
 
 
 def average(splits: list[SplitScores], name: str) -> Figure:
@@ -280,12 +297,17 @@ class Comparison:
     """Methods and splits, and the scores so far."""
 
     def __init__(
-        self, settings: list[Settings], splits: list[Split], level: float, has_own_units: bool
+        self, settings: list[Settings], splits: list[Split], scoring: Scoring, has_own_units: bool
     ):
         self.candidates = [Candidate(each, {}, []) for each in settings]
         self.splits = splits
-        self.level = level
+        self.scoring = scoring
         self.has_own_units = has_own_units
+
+    @property
+    def level(self) -> float:
+        """The level of the intervals."""
+        return self.scoring.level
 
     def run(self, quiet: bool) -> None:
         """Run all methods on the first split, then on the second, so that results are comparable."""
@@ -321,7 +343,7 @@ class Comparison:
             if number == 0:
                 _compile(candidate.settings)
             candidate.scores[number] = score_split(
-                candidate.settings, self.splits[number], self.level, progress=not quiet
+                candidate.settings, self.splits[number], self.scoring, progress=not quiet
             )
         except (InputError, NotSupportedError) as error:
             candidate.excluded.append(f"does not support this table: {describe_error(error)}")
@@ -409,6 +431,9 @@ def _show(comparison: Comparison) -> None:
     ranked = comparison.ranked()
     if ranked:
         stdout().print((_table if comparison.has_one_unit else _relative_table)(comparison))
+        if (lists := comparison.scoring.lists) is not None:
+            stdout().print()
+            stdout().print(lists_table(lists, {each.name: each.figure for each in ranked}))
     if names := [each.name for each in ranked if each.name in comparison.without_features()]:
         stdout().print(f"Fitted without the features, which they do not take: {', '.join(names)}.")
     if names := [each.name for each in ranked if each.name in comparison.without_kinds()]:
@@ -488,6 +513,7 @@ def comparison_summary(
     return {
         "table": summary.table_summary(origin, data),
         "level": comparison.level,
+        **({} if comparison.scoring.lists is None else comparison.scoring.lists.summary()),
         "hidden_entries": len(comparison.splits[0].test),
         "ranking": [
             {
@@ -508,14 +534,21 @@ def _as_csv(comparison: Comparison) -> str:
     if not comparison.has_one_unit:
         names += RELATIVE_FIGURES
     lines: list[list[Any]] = []
-    for each in comparison.ranked():
+    measures = () if comparison.scoring.lists is None else tuple(TITLES)
+    ranked = comparison.ranked()
+    for each in ranked:
         means = [each.figure(name).mean for name in FIGURES]
         sds = [each.figure(name).spread for name in ("rmse", "mae")]
         relative = comparison.groups(each).relative_scores()
-        figures = map(_format_cell, (*means, *sds, *relative.values()))
+        of_lists = [each.figure(name).mean for name in measures]
+        figures = map(_format_cell, (*means, *sds, *relative.values(), *of_lists))
         lines.append([each.name, len(each.scores), *figures, ""])
     empty = [""] * len(names)
-    lines += [[name, 0, *empty, reason] for name, reason in comparison.left_out()]
+    if measures and ranked:
+        popular = [ranked[0].figure(f"popular_{name}").mean for name in measures]
+        lines.append([POPULAR, len(ranked[0].scores), *empty, *map(_format_cell, popular), ""])
+    names += measures
+    lines += [[name, 0, *[""] * len(names), reason] for name, reason in comparison.left_out()]
     return csv_text(["method", "splits", *names, "left_out"], lines)
 
 

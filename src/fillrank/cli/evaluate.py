@@ -17,6 +17,7 @@ from fillrank.cli.group_scores import (
 )
 from fillrank.cli.messages import Results, report, show_results
 from fillrank.cli.models import Settings
+from fillrank.cli.ranking import Lists, Relevant, Scoring, Top, describe_lists, read_options
 from fillrank.cli.results import show_json
 from fillrank.cli.source import Source
 from fillrank.errors import InputError
@@ -37,6 +38,8 @@ def evaluate(
     ] = None,
     hold_out: options.OptionalHoldOut = None,
     level: options.Level = 0.9,
+    top: Top = None,
+    relevant: Relevant = None,
     row: options.Row = None,
     column: options.Column = None,
     value: options.Value = None,
@@ -77,15 +80,17 @@ def evaluate(
     interval score (lower is better) and the log score (higher is better). Below are the columns that are
     predicted worst: RMSE in SD is the error in standard deviations of the column, 1 for its mean. If
     columns have different units or kinds, the error of numbers is in such units, and levels have the
-    share that is predicted correctly.
+    share that is predicted correctly. With --top, the recommendations are scored as well.
 
     Examples:
 
     - fillrank evaluate ratings.csv
+    - fillrank evaluate ratings.csv --top 10 --relevant 4
     - fillrank evaluate ratings.csv --method SoftImpute --hold-out 0.1 --json
     """
     if folds is not None and hold_out is not None:
         raise InputError("use --folds or --hold-out, not both.")
+    lists = read_options(top, relevant)
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
         row_features, column_features, na, label, ignore,
@@ -107,7 +112,7 @@ def evaluate(
         if not quiet:
             which = f"{number} of {len(splits)}: " if len(splits) > 1 else ""
             report(f"{which}Fitting without {len(split.test):,} held-out entries.")
-        scores.append(score_split(settings, split, level, progress=not quiet))
+        scores.append(score_split(settings, split, Scoring(level, lists), progress=not quiet))
     spread = float(data.values.std())
     own_units = models.has_own_units(settings, data)
     groups = pool_splits(scores, data.column_labels, level, own_units)
@@ -117,13 +122,14 @@ def evaluate(
                 "table": summary.table_summary(origin, data),
                 "method": method,
                 "level": level,
+                **({} if lists is None else lists.summary()),
                 "values_standard_deviation": spread,
                 **scores_summary(scores),
                 **groups.summary(),
             }
         )
     else:
-        show_results(_describe(scores, groups, level, spread))
+        show_results(_describe(scores, groups, spread, lists))
         show_worst_columns(groups, "Worst columns")
 
 
@@ -137,7 +143,7 @@ def _splits(
 
 
 def _describe(
-    scores: list[SplitScores], groups: GroupResults, level: float, spread: float
+    scores: list[SplitScores], groups: GroupResults, spread: float, lists: Lists | None
 ) -> Results:
     rmse, mae, coverage, seconds, rank = (
         average(scores, name) for name in ("rmse", "mae", "coverage", "seconds", "rank")
@@ -149,8 +155,10 @@ def _describe(
     if not groups.has_one_unit:
         lines = [("Error", groups.describe_error())]
     if not math.isnan(coverage.mean):
-        lines.append(("Coverage", summary.describe_coverage(coverage.mean, level)))
+        lines.append(("Coverage", summary.describe_coverage(coverage.mean, groups.level)))
         if groups.has_one_unit:
             lines.append(("Interval score", str(average(scores, "interval_score"))))
         lines.append(("Log score", str(average(scores, "log_score"))))
+    if lists is not None:
+        lines += describe_lists(lists, lambda name: average(scores, name))
     return [*lines, ("Rank", str(rank)), ("Seconds per fit", f"{seconds.mean:.1f}")]

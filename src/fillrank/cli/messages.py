@@ -46,6 +46,7 @@ _OPTIONS = {
     "noise": ("--noise", "NAME"),
     "path": ("--from", "PATH"),
     "random_state": ("--seed", "N"),
+    "relevant": ("--relevant", "VALUE"),
     "robust": ("--robust", ""),
     "row": ("--row", "NAME"),
     "row_features": ("--row-features", "FILE"),

@@ -10,7 +10,7 @@ from fillrank.cli.complete import Job
 from fillrank.cli.messages import report_note, show_files
 from fillrank.cli.models import Settings
 from fillrank.cli.source import Source
-from fillrank.estimators.convergence import convergence_of
+from fillrank.completions.convergence import convergence_of
 
 
 def report(

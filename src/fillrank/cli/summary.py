@@ -14,7 +14,7 @@ from fillrank import __version__
 from fillrank.cli.messages import Results, describe_error
 from fillrank.cli.results import as_json, is_written_wide
 from fillrank.cli.source import Source, value_limits
-from fillrank.estimators.convergence import convergence_of
+from fillrank.completions.convergence import convergence_of
 from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from fillrank.errors import NotSupportedError, Text
 from fillrank.features.new_rows import Axis
+from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.posterior.protocol import Posterior
 from fillrank.posterior.record import Record
 from fillrank.run.recorder import Traces
@@ -201,6 +202,13 @@ class FittedTable:
                 'IPM3F(inference="gibbs") have them.'
             )
         return self.record.traces
+
+    def diagnostics(self) -> Diagnostics:
+        """R-hat and effective sample sizes of identified quantities, and whether they suffice."""
+        traces, record = self.check_run("diagnostics"), self.record
+        ended = record.stop_reason if record.interrupted or record.reached_limit else ""
+        # The Monte Carlo error of scores is not a criterion for levels.
+        return diagnose_run(traces, record.rank, ended, judges_error=self.posterior.has_draws)
 
     def check_table_memory(self, n_cells: int, remedy: str) -> None:
         """Report the memory of a large table; raise an error if it does not fit."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.completions.alignment import at_known_positions
+from fillrank.completions.candidates import find_candidates
 from fillrank.completions.fitted_table import FittedTable
 from fillrank.completions.new_rows import (
     UnknownFeatures,
@@ -18,13 +18,13 @@ from fillrank.completions.new_rows import (
 from fillrank.completions.unknown_labels import number_unknown
 from fillrank.errors import Setting
 from fillrank.features.new_rows import feature_labels, side_of
-from fillrank.posterior.recommend import By, LeftOut, Top, TopQuery, nothing_left_out, seen
+from fillrank.posterior.recommend import By, LeftOut, Top, TopQuery
 from fillrank.runtime.memory import check_memory
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.frames import to_long
 from fillrank.table.labels import as_labels
 from fillrank.table.observations import Observations
-from fillrank.validation import as_generator, check_choice
+from fillrank.validation import as_generator
 
 _BYTES_PER_RECOMMENDATION = 100
 
@@ -37,17 +37,26 @@ class Order(NamedTuple):
     quantile: float
 
 
+class Choice(NamedTuple):
+    """Which cells can be recommended, as users give it: see `find_candidates`."""
+
+    leave_out: Any
+    only: Any
+
+
 def recommend(
-    model: FittedTable, rows: Any, order: Order, leave_out: Any, random_state: Any
+    model: FittedTable, rows: Any, order: Order, choice: Choice, random_state: Any
 ) -> Any:
     """The best columns for some rows, or for all, as a long table."""
     data = model.observations
     i = np.arange(data.shape[0]) if rows is None else data.row_positions(rows)
-    return _to_table(data, data.row_labels[i], _top(model, i, order, leave_out, random_state))
+    candidates = find_candidates(model, *choice)
+    top = _top(model, i, order, candidates.left_out(i), candidates.only, random_state)
+    return _to_table(data, data.row_labels[i], top)
 
 
 def recommend_new(
-    model: FittedTable, rows: Any, order: Order, leave_out: Any, random_state: Any, features: Any
+    model: FittedTable, rows: Any, order: Order, choice: Choice, random_state: Any, features: Any
 ) -> Any:
     """The same for known rows, and for others of which only features are known."""
     source = source_of(model, "rows")
@@ -57,16 +66,20 @@ def recommend_new(
     data, labels = model.observations, as_labels(rows)
     positions = data.row_positions(labels, allow_unknown=True)
     i, given = number_unknown(model, positions, labels, features, "rows")
+    candidates = find_candidates(model, *choice, labels.tolist())
     if given is None:
-        return _to_table(data, labels, _top(model, i, order, leave_out, random_state))
+        top = _top(model, i, order, candidates.left_out(i), candidates.only, random_state)
+        return _to_table(data, labels, top)
     rng = as_generator(random_state)
     is_new = i < 0
     new = replace(model, posterior=without_entries(model, True, False, UnknownFeatures(given)))
-    found = _top(new, -1 - i[is_new], order, None, rng)
+    left_out = candidates.left_out_of_new(labels[is_new])
+    found = _top(new, -1 - i[is_new], order, left_out, candidates.only, rng)
     top = Top(*(np.empty((i.size, each.shape[1]), each.dtype) for each in found))
     top.columns[is_new], top.scores[is_new] = found
     if not is_new.all():
-        known = _top(model, i[~is_new], order, leave_out, rng)
+        left_out = candidates.left_out(i[~is_new])
+        known = _top(model, i[~is_new], order, left_out, candidates.only, rng)
         top.columns[~is_new], top.scores[~is_new] = known
     return _to_table(data, labels, top)
 
@@ -80,7 +93,14 @@ def best_columns(model: FittedTable, query: TopQuery) -> Top:
         return model.posterior.top(query, workers)
 
 
-def _top(model: FittedTable, i: np.ndarray, order: Order, leave_out: Any, random_state: Any) -> Top:
+def _top(
+    model: FittedTable,
+    i: np.ndarray,
+    order: Order,
+    left_out: LeftOut,
+    only: np.ndarray | None,
+    random_state: Any,
+) -> Top:
     """The best columns of the rows at some positions."""
     n = min(order.n, model.observations.shape[1])
     check_memory(
@@ -88,23 +108,8 @@ def _top(model: FittedTable, i: np.ndarray, order: Order, leave_out: Any, random
         f"a result of {i.size * n:,} lines",
         "Request fewer rows at a time, or a smaller n.",
     )
-    left_out = _left_out(model, leave_out, i)
     rng = as_generator(random_state) if order.by == "curious" else None
-    return best_columns(model, TopQuery(i, left_out, n, order.by, order.quantile, rng))
-
-
-def _left_out(model: FittedTable, leave_out: Any, rows: np.ndarray) -> LeftOut:
-    if leave_out is None:
-        return nothing_left_out(rows.size)
-    data = model.observations
-    if isinstance(leave_out, str):
-        check_choice("leave_out", leave_out, ("seen",))
-        model.check_entries(
-            "Name the table whose cells to leave out, leave_out=table; or leave_out=None for none."
-        )
-    else:
-        data = at_known_positions(data, Observations.of(leave_out))
-    return seen(data.by_row(), rows)
+    return best_columns(model, TopQuery(i, left_out, n, order.by, order.quantile, rng, only))
 
 
 def _to_table(data: Observations, labels: np.ndarray, top: Top) -> Any:

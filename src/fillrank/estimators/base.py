@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fillrank.completion import Completion, load
 from fillrank.completions.new_rows import Kinds
+from fillrank.completions.summary import Summary
 from fillrank.completions.unknown_labels import Unknown
 from fillrank.errors import InputError, NotSupportedError, ReadError
 from fillrank.posterior.low_rank import Axis, Kind, Statistic
@@ -157,7 +158,24 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.completion_.with_settings(n_threads=self.n_threads, progress=self.progress)
 
+    def _repr_html_inner(self) -> str:
+        """The HTML of scikit-learn; after a fit, below the summary."""
+        settings = super()._repr_html_inner()
+        if "completion_" not in vars(self):
+            return settings
+        return self.completion_.summary()._repr_html_() + settings
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
     # Methods after a fit
+
+    def summary(self) -> Summary:
+        """A short summary of the fit; see `Completion.summary`."""
+        return self._completion.summary()
 
     def predict(
         self,
@@ -319,6 +337,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         *,
         quantile: float = 0.1,
         leave_out: Any = "seen",
+        only: Any = None,
         random_state: Any = None,
         row_features: Any = None,
     ) -> Any:
@@ -329,6 +348,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             by,
             quantile=quantile,
             leave_out=leave_out,
+            only=only,
             random_state=random_state,
             row_features=row_features,
         )

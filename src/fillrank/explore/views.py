@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from fillrank.completion import Completion
+from fillrank.completions.convergence import convergence_of
 from fillrank.estimators.base import Estimator
-from fillrank.estimators.convergence import convergence_of
 from fillrank.explore.label_search import LabelSearch
 from fillrank.explore.mixed_cells import CellNumbers, MixedCells
 from fillrank.posterior.recommend import By, TopQuery, nothing_left_out, seen

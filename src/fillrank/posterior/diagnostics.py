@@ -19,6 +19,7 @@ from fillrank.posterior.effective_size import rhat_and_ess
 from fillrank.run.loop import ENOUGH, added_error
 from fillrank.run.recorder import Traces
 from fillrank.runtime.cache_folder import temporary_home
+from fillrank.table.html import html_table
 
 # Vehtari et al. (2021) recommend an R-hat below 1.01. Predictions are means over many weakly identified
 # factors, and converge long before every singular value does.
@@ -128,17 +129,28 @@ class Diagnostics:
 
     def __str__(self) -> str:
         lines = [f"{'quantity':<26}{'R-hat':>8}{'ESS':>10}{'MC error':>10}"]
-        for name, (rhat, ess, error) in self.quantities.items():
-            share = "" if error is None else f"{100 * error:.2g}%"
-            lines.append(f"{name:<26}{rhat:>8.3f}{ess:>10.0f}{share:>10}".rstrip())
+        for name, rhat, ess, share in self._rows():
+            lines.append(f"{name:<26}{rhat:>8}{ess:>10}{share:>10}".rstrip())
+        return "\n".join([*lines, *self._remarks()])
+
+    def _repr_html_(self) -> str:
+        header = ("quantity", "R-hat", "ESS", "MC error")
+        return html_table(self._rows(), header, "; ".join(self._remarks()), numbers=True)
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """The quantities as text."""
+        return [
+            (name, f"{rhat:.3f}", f"{ess:.0f}", "" if error is None else f"{100 * error:.2g}%")
+            for name, (rhat, ess, error) in self.quantities.items()
+        ]
+
+    def _remarks(self) -> list[str]:
+        """What is below the quantities."""
+        remarks = [f"{self.n_draws} draws in {self.n_chains} chain(s)"]
         if self.added_error is not None:
-            lines.append(
-                f"the Monte Carlo error enlarges the error of predictions by "
-                f"{100 * self.added_error:.2g}%"
-            )
-        lines.append(f"{self.n_draws} draws in {self.n_chains} chain(s)")
-        lines.append("converged" if self.converged else f"not converged: {self.reason}")
-        return "\n".join(lines)
+            error = f"{100 * self.added_error:.2g}%"
+            remarks.insert(0, f"the Monte Carlo error enlarges the error of predictions by {error}")
+        return [*remarks, "converged" if self.converged else f"not converged: {self.reason}"]
 
 
 def _halves(trace: np.ndarray) -> np.ndarray:

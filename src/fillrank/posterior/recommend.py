@@ -56,7 +56,7 @@ class TopQuery(NamedTuple):
     """A query for the n best columns of some rows, without those left out.
 
     ``by`` is the order: by the posterior mean, by a low quantile, or by a random draw. ``quantile`` is
-    for "cautious", ``rng`` for "curious".
+    for "cautious", ``rng`` for "curious". ``only`` has the columns to choose from, None for all.
     """
 
     rows: np.ndarray
@@ -65,6 +65,7 @@ class TopQuery(NamedTuple):
     by: By = "mean"
     quantile: float = 0.1
     rng: np.random.Generator | None = None
+    only: np.ndarray | None = None
 
     def part(self, places: np.ndarray) -> "TopQuery":
         """The query for some of the rows."""
@@ -95,6 +96,15 @@ def seen(entries: Entries | LeftOut, rows: np.ndarray) -> LeftOut:
     """The columns of the entries in each of the rows, which can be in any order and repeat."""
     pointers, places = places_in_rows(entries.pointers, rows)
     return LeftOut(pointers, entries.indices[places])
+
+
+def union(first: LeftOut, second: LeftOut) -> LeftOut:
+    """The columns that either leaves out, for the same rows; a column may be there twice."""
+    n_rows = first.pointers.size - 1
+    rows = [np.repeat(np.arange(n_rows), np.diff(each.pointers)) for each in (first, second)]
+    order = np.argsort(np.concatenate(rows), kind="stable")
+    columns = np.concatenate([first.indices, second.indices])
+    return LeftOut(first.pointers + second.pointers, columns[order])
 
 
 def best_by_mean(mean: Draw, query: TopQuery, workers: Workers) -> Top:
@@ -166,7 +176,9 @@ def _best(
     workers: Workers,
 ) -> Top:
     """The result in standard units. It does not depend on the order in which columns are visited."""
-    number = np.empty_like(order)
+    number = np.full(order.size, -1)  # of columns that are not visited
+    if query.only is not None:
+        order = order[np.isin(order, query.only)]
     number[order] = np.arange(order.size)
     left_out = LeftOut(query.left_out.pointers, number[query.left_out.indices])
     size = query.rows.size, query.n

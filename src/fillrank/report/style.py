@@ -25,14 +25,20 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def get_axes(ax: Axes | None, square: bool = False) -> Axes:
-    """Return the given axes, or those of a new figure that is not managed by pyplot."""
+    """Return the given axes, or those of a new figure that is not managed by pyplot.
+
+    So nothing must be closed, and no figure remains in memory after its last use.
+    """
     if ax is not None:
         return ax
     # Imported late: reading tables and fitting need no matplotlib.
     from matplotlib.figure import Figure
 
+    from fillrank.report.shown_axes import ShownAxes
+
     size = (5.2, 5.2) if square else (6.8, 4.2)
-    return Figure(figsize=size, dpi=150, layout="constrained").subplots()
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    return figure.subplots(subplot_kw={"axes_class": ShownAxes})
 
 
 def finish_axes(ax: Axes, title: str, x_label: str, y_label: str) -> None:

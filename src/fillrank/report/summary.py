@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fillrank.completions.convergence import convergence_of
 from fillrank.estimators.checks import FEWEST_ENTRIES, few_entries
-from fillrank.estimators.convergence import convergence_of
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report.columns import is_mixed
 from fillrank.report.features import SIDES, has_table

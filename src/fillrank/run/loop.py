@@ -28,6 +28,8 @@ _MOST_SWEEPS, _MOST_SWEEP_ENTRIES = (2000, 4000), 40_000_000
 _CHECK_EVERY = 25
 _CHECK_RARELY_FROM, _CHECK_RARELY_EVERY = 400, 100
 _FEWEST_DRAWS = 100
+# How many draws a run is expected to need, until there are enough of them to estimate it.
+_USUAL_DRAWS, _FEWEST_TO_ESTIMATE = 400, 50
 # By default a run ends when the draws enlarge the error by less than this.
 ENOUGH = 0.0025
 _BATCHES = 10
@@ -128,7 +130,8 @@ def execute(
     recorder = run.recorder
     interrupted = False
     steps = sweeps(run.chains, data, sampler, plan.n_adapt, run.n_sweeps)
-    with make_progress(show, "sweep") as report_progress:
+    likely = likely_sweeps(recorder, plan) if show else plan.n_sweeps
+    with make_progress(show, "sweep", about=plan.until_enough) as report_progress:
         try:
             if save is not None:
                 save(run, force=True)
@@ -137,7 +140,9 @@ def execute(
                 recorder.take(step)
                 _check_numbers(recorder.last.values(), step.number)
                 run = Run(step.chains, recorder, step.number)
-                report_progress(step.number, plan.n_sweeps, _note(recorder, step))
+                if show and recorder.n_recorded % _CHECK_EVERY == 0:
+                    likely = likely_sweeps(recorder, plan)
+                report_progress(step.number, max(likely, step.number), _note(recorder, step))
                 if save is not None:
                     save(run)
         except KeyboardInterrupt:
@@ -198,6 +203,25 @@ def _reason_to_stop(run: Run, plan: Plan, check_convergence: CheckConvergence) -
 def _is_time_to_check(n: int) -> bool:
     every = _CHECK_EVERY if n < _CHECK_RARELY_FROM else _CHECK_RARELY_EVERY
     return n >= _FEWEST_DRAWS and n % every == 0
+
+
+def likely_sweeps(recorder: Recorder, plan: Plan) -> int:
+    """How many sweeps the run will likely have, by what the draws so far say.
+
+    The added error falls as 1 / draws. A run ends at the first check at which it is small enough, if
+    the chains have converged; if they have not, the next check is the best guess.
+    """
+    if not plan.until_enough:
+        return plan.n_sweeps
+    n: int = recorder.n_recorded
+    needed: float = _USUAL_DRAWS
+    if n >= _FEWEST_TO_ESTIMATE:
+        needed = n * added_error(recorder.probes) / ENOUGH
+    most = plan.n_sweeps - recorder.burn_in
+    check = math.ceil(min(max(needed, n + 1), most))
+    while check < most and not _is_time_to_check(check):
+        check += 1
+    return recorder.burn_in + check
 
 
 def _is_enough(recorder: Recorder, check_convergence: CheckConvergence) -> bool:
