@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fillrank.io import datasets
     from fillrank.io.parquet import write_parquet
     from fillrank.io.read import read
+    from fillrank.pooling import pool, pool_fits
     from fillrank.report import plot
     from fillrank.report.html import write_report
     from fillrank.table.observations import Observations
@@ -60,6 +61,8 @@ __all__ = [
     "features",
     "load",
     "plot",
+    "pool",
+    "pool_fits",
     "read",
     "refold",
     "score",
@@ -96,6 +99,8 @@ _HOMES = {
     "SoftImputeALS": "fillrank.estimators.soft_impute_als",
     "UnitsWarning": "fillrank.errors",
     "load": "fillrank.completion",
+    "pool": "fillrank.pooling",
+    "pool_fits": "fillrank.pooling",
     "read": "fillrank.io.read",
     "refold": "fillrank.features.refold",
     "score": "fillrank.estimators.score",

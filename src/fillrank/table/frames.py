@@ -301,7 +301,12 @@ def to_column_table(
 
 def to_frame(observations: Observations, fields: Mapping[Any, np.ndarray]) -> Any:
     """Make a data frame in the library that the entries came from, or as `to_long` does without one."""
-    backend = observations.origin.backend or _installed()
+    return new_frame(fields, observations.origin.backend)
+
+
+def new_frame(fields: Mapping[Any, np.ndarray], backend: Any = None) -> Any:
+    """Make a data frame in a library, or in one that is installed; a dict of arrays if none is."""
+    backend = backend or _installed()
     return fields if backend is None else nw.from_dict(fields, backend=backend).to_native()
 
 
