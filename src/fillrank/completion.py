@@ -18,6 +18,7 @@ from fillrank.completions import (
 )
 from fillrank.completions.alignment import WITHOUT_LABELS, align
 from fillrank.completions.fitted_table import FittedTable
+from fillrank.completions.missing_cells import CompletionLayout
 from fillrank.completions.recommendations import Order
 from fillrank.completions.unknown_labels import Cells, Unknown, find_cells, query_cells
 from fillrank.completions.user_values import decode, encode_values
@@ -443,12 +444,14 @@ class Completion(FittedTable):
             values = self.posterior.within(data.row_index[at], data.column_index[at], ends, workers)
         return at, values
 
-    def sample_completions(self, n: int = 5, random_state: int = 0) -> list[Any]:
+    def sample_completions(
+        self, n: int = 5, random_state: int = 0, *, layout: CompletionLayout = "list"
+    ) -> Any:
         """Draw complete tables, for multiple imputation.
 
         The missing cells have draws of new observations, with noise. Analyse each table as if it were
-        complete, and pool the results by Rubin's rules: the uncertainty about the missing values is
-        then part of the standard errors (docs/life_of_a_model.md has an example).
+        complete, and pool the results by Rubin's rules, with `fillrank.pool` or `fillrank.pool_fits`:
+        the uncertainty about the missing values is then part of the standard errors.
 
         Parameters
         ----------
@@ -456,15 +459,36 @@ class Completion(FittedTable):
             At most the number of stored draws.
         random_state : int
             The seed of the noise: the same number gives the same tables.
+        layout : {"list", "mids"}
+            A list of tables; or one data frame of all tables, one below the other, as ``as.mids`` of R's
+            package mice reads it. Its column ``.imp`` is 0 for the original table with its missing
+            values, and 1, 2, ... for the completed tables; ``.id`` has the row labels.
 
         Returns
         -------
-        list of tables
+        list of tables, or data frame
             Of the type of the table that was fitted. `predict_missing` with ``n_draws`` streams the
             same values.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np, pandas as pd
+        >>> x = np.linspace(-2, 2, 40)
+        >>> table = pd.DataFrame({"x": x, "y": 3 * x, "z": 2 - x})
+        >>> table.loc[5, "y"] = None
+        >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(table)
+        >>> len(model.sample_completions(3))
+        3
+        >>> stacked = model.sample_completions(3, layout="mids")
+        >>> stacked.columns.tolist(), len(stacked)
+        (['.imp', '.id', 'x', 'y', 'z'], 160)
         """
         self.check_entries("Save it with its entries, by save(path, with_data=True).")
-        return missing_cells.sample_completions(self, n, random_state)
+        return missing_cells.sample_completions(self, n, random_state, layout)
+
+    def sample_matrices(self, n: int, random_state: int) -> Iterator[np.ndarray]:
+        """The same as matrices of numbers and codes, one by one, without the observed values."""
+        return missing_cells.sample_matrices(self, n, random_state)
 
     # New rows and columns
 

@@ -1,7 +1,7 @@
 """Intervals of a regression slope from completed tables hold the truth as often as they say.
 
-Values are missing at random, not completely at random: whether the outcome is missing depends on a column
-that is always observed, so that the rows without missing values are not a random sample.
+Values are missing at random, not completely at random: whether the outcome is missing depends on a
+column that is always observed, so that the rows without missing values are not a random sample.
 """
 
 import numpy as np

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fillrank.completion import Completion, load
+from fillrank.completions.missing_cells import CompletionLayout
 from fillrank.completions.unknown_labels import Unknown
 from fillrank.errors import InputError, NotSupportedError, ReadError
 from fillrank.posterior.low_rank import Axis, Kind, Statistic
@@ -331,9 +332,11 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             row_features=row_features,
         )
 
-    def sample_completions(self, n: int = 5, random_state: int = 0) -> list[Any]:
+    def sample_completions(
+        self, n: int = 5, random_state: int = 0, *, layout: CompletionLayout = "list"
+    ) -> Any:
         """Draw complete tables; see `Completion.sample_completions`."""
-        return self._completion.sample_completions(n, random_state)
+        return self._completion.sample_completions(n, random_state, layout=layout)
 
     def save(self, path: str | os.PathLike[str], *, with_data: bool = False) -> None:
         """Save to a file, which `fillrank.load` reads; see `Completion.save`."""
