@@ -59,7 +59,9 @@ if TYPE_CHECKING:
     from fillrank.cluster.distribute import RemoteTable
 
 # Settings that may change when a run continues, in this process or from a checkpoint.
-_MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress"}
+_MAY_DIFFER = {
+    "add_indicator", "checkpoint", "missing_values", "n_sweeps", "n_threads", "progress",
+}  # fmt: skip
 # The number of factors by which memory on a cluster is estimated, if the table decides it.
 _EXPECTED_RANK = 30
 
@@ -96,7 +98,7 @@ class SamplerEstimator(Estimator):
     noise: Literal["auto", "one", "rows", "columns", "both"]
     robust: bool
     missingness: bool
-    keep_empty: bool
+    keep_empty_features: bool
     kinds: Any
     likelihood: Literal["auto", "gaussian", "ordered"]
     bounds: Any
@@ -228,7 +230,7 @@ class SamplerEstimator(Estimator):
             self.noise,
             self.robust,
             self._centred,
-            self.keep_empty,
+            self.keep_empty_features,
             value_range,
             self.kinds,
             self.likelihood,
@@ -453,6 +455,7 @@ class SamplerEstimator(Estimator):
         """What a run depends on; a run in a checkpoint must have the same."""
         settings = self._settings()
         del settings["value_range"]  # it does not affect the sampler: predictions are clipped to it
+        settings["keep_empty"] = settings.pop("keep_empty_features")  # its name in checkpoints
         return settings | {
             "method": type(self).__name__,
             "burn_in": plan.burn_in,
@@ -474,7 +477,7 @@ class SamplerEstimator(Estimator):
         check_choice("noise", self.noise, NOISES)
         check_choice("robust", self.robust, (True, False))
         check_choice("missingness", self.missingness, (True, False))
-        check_choice("keep_empty", self.keep_empty, (True, False))
+        check_choice("keep_empty_features", self.keep_empty_features, (True, False))
         check_choice("likelihood", self.likelihood, LIKELIHOODS)
         check_choice("round", self.round, (True, False))
         _check_kinds(self.kinds, self.likelihood)
