@@ -16,6 +16,9 @@ from fillrank.completions import (
     recommendations,
     unknown_labels,
 )
+from fillrank.completions import (
+    predictive_check as predictive_checks,
+)
 from fillrank.completions.alignment import WITHOUT_LABELS, align
 from fillrank.completions.fitted_table import FittedTable
 from fillrank.completions.missing_cells import CompletionLayout
@@ -748,7 +751,54 @@ class Completion(FittedTable):
         """The best columns of some rows, by position."""
         return recommendations.best_columns(self, query)
 
-    # The run
+    # The run and the model
+
+    def predictive_check(
+        self, by: Axis = "columns", n_draws: int | None = None, random_state: int = 0
+    ) -> Any:
+        """Compare the observed entries with data that the model replicates in the same cells.
+
+        Parameters
+        ----------
+        by : {"columns", "rows"}
+            Statistics are computed for each column, or for each row. Those of rows are of numbers only,
+            in standard units if columns have their own units.
+        n_draws : int, optional
+            The number of replicated tables; by default, one for each stored draw.
+        random_state : int
+            The seed of their noise.
+
+        Returns
+        -------
+        table
+            Of the type that was fitted, with a line for each column (or row) and each statistic that has
+            a meaning for it: its label; ``statistic``; ``observed``; ``replicated`` and ``sd``, the mean
+            and the standard deviation over the replicated tables; and ``p_value``, the share of
+            replicated tables with a larger statistic (equal ones count half). The statistics are "mean",
+            "sd", "min" and "max" of numbers; "lowest" and "highest", the shares of values at the lowest
+            or highest observed one, if that occurs twice or more, as levels and zeros do; and "usual",
+            the share of the most frequent value of a category.
+
+        Notes
+        -----
+        A p-value near 0 or 1 shows a property of the data that the model does not reproduce. As the
+        draws are given the same data, p-values are nearer to 0.5 than uniform ones. Values of which only
+        a limit is known are left out.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, _ = fr.synthetic(60, 10, rank=2, noise=0.5, missing=0.3, random_state=0)
+        >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
+        >>> checked = model.predictive_check()
+        >>> list(checked.columns)
+        ['column', 'statistic', 'observed', 'replicated', 'sd', 'p_value']
+        >>> len(checked)  # four statistics of ten columns
+        40
+        """
+        check_choice("by", by, ("columns", "rows"))
+        self.check_entries("Save it with its entries, by save(path, with_data=True).")
+        return predictive_checks.predictive_check(self, by, n_draws, random_state)
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of identified quantities, and whether they suffice."""

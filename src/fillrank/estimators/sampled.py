@@ -525,6 +525,12 @@ class SamplerEstimator(Estimator):
         """R-hat and effective sample sizes, and whether they suffice; see `Completion.diagnostics`."""
         return self._completion.diagnostics()
 
+    def predictive_check(
+        self, by: Axis = "columns", n_draws: int | None = None, random_state: int = 0
+    ) -> Any:
+        """Compare observed and replicated data; see `Completion.predictive_check`."""
+        return self._completion.predictive_check(by, n_draws, random_state)
+
     def to_arviz(self) -> Any:
         """The run as ArviZ' data structure; see `Completion.to_arviz`."""
         return self._completion.to_arviz()

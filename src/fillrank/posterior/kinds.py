@@ -466,6 +466,24 @@ class KindImputations(Imputations):
                 out[j] = scale.restored(own[0])[0]
         return out
 
+    def replicate(
+        self, number: int, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray | None
+    ) -> np.ndarray:
+        """New observations of the cells under a draw, in the values of each column."""
+        rng, coding, limits = self._replication(number), self._coding, self.draw(number).limits
+        out = np.empty(len(rows))
+        for g in np.unique(coding.scale_of[columns]).tolist():
+            mine, scale = np.flatnonzero(coding.scale_of[columns] == g), coding.scales[g]
+            i, first = rows[mine], coding.first_latent[columns[mine]]
+            own = None if weights is None else weights[mine]
+            latent = np.array(
+                [self._noisy(number, i, first + k, own, rng) for k in range(scale.n_latent)]
+            )
+            out[mine] = (
+                levels_of(scale, latent, limits) if scale.has_levels else scale.restored(latent[0])
+            )
+        return out
+
     def within(
         self, number: int, rows: np.ndarray, columns: np.ndarray, ends: np.ndarray
     ) -> np.ndarray:

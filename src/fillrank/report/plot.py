@@ -8,6 +8,7 @@ from fillrank.report.cells import certainty, matrix
 from fillrank.report.features import feature_effects, variance_shares
 from fillrank.report.held_out import calibration, predicted
 from fillrank.report.maps import map
+from fillrank.report.predictive import predictive_check
 from fillrank.report.run_plots import path, rank, spectrum, trace
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "matrix",
     "path",
     "predicted",
+    "predictive_check",
     "rank",
     "spectrum",
     "trace",

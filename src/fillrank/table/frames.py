@@ -294,7 +294,18 @@ def to_column_table(
     >>> to_column_table(observations, ["milk"], {"rmse": [0.5]}).to_dict("list")
     {'column': ['milk'], 'rmse': [0.5]}
     """
-    table = {_long_fields(observations.origin)[1]: typed_labels(as_labels(columns))}
+    return to_label_table(observations, "columns", columns, fields)
+
+
+def to_label_table(
+    observations: Observations,
+    side: Literal["rows", "columns"],
+    labels: Any,
+    fields: Mapping[str, np.ndarray],
+) -> Any:
+    """Make a table of results for rows, or for columns, with their labels first; see `to_long`."""
+    name_of_labels = _long_fields(observations.origin)[0 if side == "rows" else 1]
+    table = {name_of_labels: typed_labels(as_labels(labels))}
     for name, values in fields.items():
         table[unused_name(name, table)] = np.asarray(values)
     return to_frame(observations, table)
