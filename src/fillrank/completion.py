@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fillrank.completions import (
+    entry_checks,
     missing_cells,
     new_entries,
     new_rows,
@@ -30,6 +31,7 @@ from fillrank.features.new_rows import SIDES, Axis, has_terms, side_of, takes_fe
 from fillrank.posterior.diagnostics import Diagnostics, diagnose_run
 from fillrank.posterior.feature_effects import feature_effects, variance_shares
 from fillrank.posterior.kind_predictions import credible_sets
+from fillrank.posterior.loo import Loo
 from fillrank.posterior.low_rank import STATISTICS, Kind, Statistic
 from fillrank.posterior.metrics import rmse
 from fillrank.posterior.model_file import ModelParts, read_model, write_model
@@ -38,7 +40,7 @@ from fillrank.posterior.record import not_sampled
 from fillrank.posterior.to_arviz import to_arviz
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.column_types import coded_columns
-from fillrank.table.frames import fill_in, is_data_frame, to_frame, with_row_labels
+from fillrank.table.frames import fill_in, is_data_frame, to_frame, to_long, with_row_labels
 from fillrank.table.input import as_observations
 from fillrank.table.labels import as_labels
 from fillrank.table.observations import Observations
@@ -799,6 +801,82 @@ class Completion(FittedTable):
         check_choice("by", by, ("columns", "rows"))
         self.check_entries("Save it with its entries, by save(path, with_data=True).")
         return predictive_checks.predictive_check(self, by, n_draws, random_state)
+
+    def loo(self, n_entries: int | None = None, random_state: int = 0) -> Loo:
+        """Leave-one-out cross-validation of the entries, by Pareto-smoothed importance sampling.
+
+        It estimates how well each entry would be predicted from all others, without a new fit.
+
+        Parameters
+        ----------
+        n_entries : int, optional
+            Take so many entries at random; by default all.
+        random_state : int
+            Which they are.
+
+        Returns
+        -------
+        Loo
+            ``elpd``, the expected log predictive density by entry; ``pareto_k``; ``p_loo``; their sums
+            by `print`; and ``entries``, a table by row and column, those with the largest k first.
+
+        Notes
+        -----
+        The estimate of an entry is reliable if its Pareto k is at most ``good_k``, which depends on the
+        number of draws: 0.53 for the 128 draws of a model. If k is above 0.7, the entry changes the
+        posterior so much that no number of draws would do: hold such entries out instead, as `score` and
+        `EntryKFold` do. Values of which only a limit is known are left out.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, _ = fr.synthetic(60, 40, rank=2, noise=0.5, missing=0.5, random_state=0)
+        >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
+        >>> found = model.loo()
+        >>> found.elpd.size == len(data), found.n_bad < 0.2 * len(data)
+        (True, True)
+        """
+        self.check_draws("leave-one-out densities")
+        self.check_entries("Save it with its entries, by save(path, with_data=True).")
+        if n_entries is not None:
+            check_integer("n_entries", n_entries, 1)
+        seed = check_integer("random_state", random_state, 0)
+        return entry_checks.leave_one_out_of(self, n_entries, seed)
+
+    def prediction_diagnostics(self, rows: Any, columns: Any) -> Any:
+        """Monte Carlo errors of the predictions of cells.
+
+        Parameters
+        ----------
+        rows, columns : label or array of labels
+            As in `predict`.
+
+        Returns
+        -------
+        table
+            Long, of the type that was fitted: row, column; ``sd``, the posterior standard deviation of
+            the signal; ``mcse``, the Monte Carlo standard error of its mean; ``ess``, the effective
+            sample size; and ``r_hat``. Those of columns that are not plain numbers are of the latent
+            number, in standard units (of a category, of its most frequent level).
+
+        Notes
+        -----
+        They are those of the stored draws, at most 128. Predictions are means over all draws of the run,
+        which can be four times as many, so that their Monte Carlo error is at most about this one.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, _ = fr.synthetic(60, 40, rank=2, noise=0.5, missing=0.5, random_state=0)
+        >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
+        >>> model.prediction_diagnostics([0, 1], 5).columns.tolist()
+        ['row', 'column', 'sd', 'mcse', 'ess', 'r_hat']
+        """
+        self.check_draws("Monte Carlo errors")
+        cells = find_cells(self, rows, columns)
+        fields = entry_checks.prediction_diagnostics(self, cells.rows, cells.columns)
+        data = self.observations
+        return to_long(data, data.row_labels[cells.rows], data.column_labels[cells.columns], fields)
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of identified quantities, and whether they suffice."""

@@ -32,6 +32,7 @@ from fillrank.features.given import NOT_GIVEN, GivenFeatures, given_features
 from fillrank.features.pattern import Mask, entry_mask, pattern_blocks, remote_mask
 from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics
+from fillrank.posterior.loo import Loo
 from fillrank.posterior.low_rank import Axis
 from fillrank.run.chains import Chain, ObservedData, Sampler
 from fillrank.run.checkpoint import Checkpoint
@@ -530,6 +531,14 @@ class SamplerEstimator(Estimator):
     ) -> Any:
         """Compare observed and replicated data; see `Completion.predictive_check`."""
         return self._completion.predictive_check(by, n_draws, random_state)
+
+    def loo(self, n_entries: int | None = None, random_state: int = 0) -> Loo:
+        """Leave-one-out cross-validation of the entries; see `Completion.loo`."""
+        return self._completion.loo(n_entries, random_state)
+
+    def prediction_diagnostics(self, rows: Any, columns: Any) -> Any:
+        """Monte Carlo errors of predictions; see `Completion.prediction_diagnostics`."""
+        return self._completion.prediction_diagnostics(rows, columns)
 
     def to_arviz(self) -> Any:
         """The run as ArviZ' data structure; see `Completion.to_arviz`."""

@@ -60,6 +60,27 @@ def _category_probabilities(scale: Scale, columns: list[Latent]) -> np.ndarray:
     return out
 
 
+def level_log_likelihood(scale: Scale, columns: list[Latent], codes: np.ndarray) -> np.ndarray:
+    """Logarithms of the probabilities of these levels under every draw, (draws, cells).
+
+    ``codes`` are positions in the levels of the scale.
+    """
+    z, s, limits = columns[0]
+    if scale.kind == "category":
+        total = np.zeros_like(z)
+        for which, (z, s, limits) in enumerate(columns):
+            threshold = limits[:, 1, scale.first + 2 * which][:, np.newaxis]
+            is_it = log_ndtr((z - threshold) / s)
+            total += np.where(
+                codes == which, is_it, np.where(codes > which, log_ndtr((threshold - z) / s), 0.0)
+            )
+        return total
+    thresholds = limits[:, 1, scale.first : scale.first + scale.levels.size - 1]
+    ends = np.pad(thresholds, ((0, 0), (1, 1)), constant_values=np.inf)
+    ends[:, 0] = -np.inf
+    return log_probability((ends[:, codes] - z) / s, (ends[:, codes + 1] - z) / s)
+
+
 def mean_value(scale: Scale, latent: Latent) -> np.ndarray:
     """The mean of a number, a positive number or a count, clipped to the bounds."""
     z = scale.location + scale.scale * latent.signals

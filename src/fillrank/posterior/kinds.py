@@ -15,6 +15,7 @@ from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.kind_predictions import (
     Latent,
     between,
+    level_log_likelihood,
     level_probabilities,
     level_quantile,
     levels_of,
@@ -203,6 +204,34 @@ class KindPosterior:
                 out[mine] = density - np.log(scale.scale)
             else:
                 out[mine] = self._log_density(scale, i, j, at)
+        return out
+
+    def log_likelihood(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        values: np.ndarray,
+        weights: np.ndarray | None,
+    ) -> np.ndarray:
+        """Logarithms of the density, or of the probability of levels, under every draw."""
+        out = np.empty((self.n_draws, len(rows)))
+        for g in np.unique(self.coding.scale_of[columns]).tolist():
+            mine = np.flatnonzero(self.coding.scale_of[columns] == g)
+            scale = self.coding.scales[g]
+            i, j, at = rows[mine], columns[mine], values[mine]
+            own = None if weights is None else weights[mine]
+            if scale.kind == "number":
+                first = self.coding.first_latent[j]
+                terms = self.low_rank.log_likelihood(i, first, scale.standard(at), own)
+                out[:, mine] = terms - np.log(scale.scale)
+                continue
+            latents = list(self._latents(scale, i, j, self.low_rank.draws))
+            if own is not None:
+                latents = [each._replace(sds=each.sds / np.sqrt(own)) for each in latents]
+            if scale.has_levels:
+                out[:, mine] = level_log_likelihood(scale, latents, scale.nearest_codes(at)[0])
+            else:
+                out[:, mine] = log_density(scale, latents[0], at)
         return out
 
     # All cells of some rows and columns
