@@ -89,20 +89,10 @@ def analyse(X, known_means=None):
 
 
 def pool(estimates):
-    """Rubin's rules: the mean of the estimates, with what they differ by in its variance.
-
-    T = W + (1 + 1/m) B, W the mean of the variances and B the variance of the values. Degrees of
-    freedom by Barnard and Rubin (1999): few completions count, and so does a small table.
-    """
-    values, variances, degrees = map(np.array, zip(*estimates, strict=True))
-    m, within, between = len(values), variances.mean(), values.var(ddof=1)
-    total = within + (1 + 1 / m) * between
-    unknown = (1 + 1 / m) * between / total
-    of_completions = (m - 1) / unknown**2
-    complete = degrees[0]
-    ratio = 1.0 if math.isinf(complete) else (complete + 1) / (complete + 3)
-    of_table = ratio * complete * (1 - unknown)
-    return Estimate(values.mean(), total, 1 / (1 / of_completions + 1 / of_table))
+    """By Rubin's rules."""
+    values, variances, degrees = zip(*estimates, strict=True)
+    pooled = fr.pool(values, variances, degrees[0])
+    return Estimate(pooled.estimate, pooled.variance, pooled.df)
 
 
 def answers(X, missing, model):

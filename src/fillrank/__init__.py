@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fillrank.io import datasets
     from fillrank.io.parquet import write_parquet
     from fillrank.io.read import read
+    from fillrank.pooling import pool, pool_fits
     from fillrank.report import plot
     from fillrank.report.html import write_report
     from fillrank.table.observations import Observations
@@ -61,6 +62,8 @@ __all__ = [
     "features",
     "load",
     "plot",
+    "pool",
+    "pool_fits",
     "read",
     "refold",
     "score",
@@ -98,6 +101,8 @@ _HOMES = {
     "SoftImputeALS": "fillrank.estimators.soft_impute_als",
     "UnitsWarning": "fillrank.errors",
     "load": "fillrank.completion",
+    "pool": "fillrank.pooling",
+    "pool_fits": "fillrank.pooling",
     "read": "fillrank.io.read",
     "refold": "fillrank.features.refold",
     "score": "fillrank.estimators.score",

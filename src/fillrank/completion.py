@@ -10,14 +10,19 @@ from typing import Any
 import numpy as np
 
 from fillrank.completions import (
+    entry_checks,
     missing_cells,
     new_entries,
     new_rows,
     recommendations,
     unknown_labels,
 )
+from fillrank.completions import (
+    predictive_check as predictive_checks,
+)
 from fillrank.completions.alignment import WITHOUT_LABELS, align
 from fillrank.completions.fitted_table import FittedTable
+from fillrank.completions.missing_cells import CompletionLayout
 from fillrank.completions.new_rows import GivenFeatures, Kinds
 from fillrank.completions.recommendations import Choice, Order
 from fillrank.completions.summary import Summary, summarize
@@ -27,6 +32,7 @@ from fillrank.errors import InputError, NotSupportedError, Setting
 from fillrank.features.new_rows import SIDES, Axis, has_terms, side_of, takes_features
 from fillrank.posterior.feature_effects import feature_effects, variance_shares
 from fillrank.posterior.kind_predictions import credible_sets
+from fillrank.posterior.loo import Loo
 from fillrank.posterior.low_rank import STATISTICS, Kind, Statistic
 from fillrank.posterior.metrics import rmse
 from fillrank.posterior.model_file import ModelParts, read_model, write_model
@@ -35,11 +41,14 @@ from fillrank.posterior.record import not_sampled
 from fillrank.posterior.to_arviz import to_arviz
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.column_types import coded_columns
-from fillrank.table.frames import fill_in, is_data_frame, to_frame, with_row_labels
+from fillrank.table.frames import fill_in, is_data_frame, to_frame, to_long, with_row_labels
 from fillrank.table.input import as_observations
 from fillrank.table.labels import as_labels
 from fillrank.table.observations import Observations
 from fillrank.validation import as_real, check_choice, check_integer, check_real
+
+# The share of the entries of new rows that a score is for.
+_HELD_OUT = 0.2
 
 
 class Completion(FittedTable):
@@ -415,6 +424,13 @@ class Completion(FittedTable):
         with self.workers() as workers:
             return -rmse(test.values, self.posterior.predict(i, j, workers))
 
+    def score_new_rows(self, observations: Observations) -> float:
+        """Minus the root mean squared error of a fifth of the entries of new rows, given the others."""
+        given, held_out = observations.split(_HELD_OUT, random_state=0)
+        predicted = new_rows.predict_rows(self, given)
+        found = predicted[held_out.row_index, held_out.column_index]
+        return -rmse(held_out.values, found)
+
     # Complete tables
 
     def transform(self, X: Any) -> Any:
@@ -467,12 +483,14 @@ class Completion(FittedTable):
             values = self.posterior.within(data.row_index[at], data.column_index[at], ends, workers)
         return at, values
 
-    def sample_completions(self, n: int = 5, random_state: int = 0) -> list[Any]:
+    def sample_completions(
+        self, n: int = 5, random_state: int = 0, *, layout: CompletionLayout = "list"
+    ) -> Any:
         """Draw complete tables, for multiple imputation.
 
         The missing cells have draws of new observations, with noise. Analyse each table as if it were
-        complete, and pool the results by Rubin's rules: the uncertainty about the missing values is
-        then part of the standard errors (docs/life_of_a_model.md has an example).
+        complete, and pool the results by Rubin's rules, with `fillrank.pool` or `fillrank.pool_fits`:
+        the uncertainty about the missing values is then part of the standard errors.
 
         Parameters
         ----------
@@ -480,15 +498,36 @@ class Completion(FittedTable):
             At most the number of stored draws.
         random_state : int
             The seed of the noise: the same number gives the same tables.
+        layout : {"list", "mids"}
+            A list of tables; or one data frame of all tables, one below the other, as ``as.mids`` of R's
+            package mice reads it. Its column ``.imp`` is 0 for the original table with its missing
+            values, and 1, 2, ... for the completed tables; ``.id`` has the row labels.
 
         Returns
         -------
-        list of tables
+        list of tables, or data frame
             Of the type of the table that was fitted. `predict_missing` with ``n_draws`` streams the
             same values.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np, pandas as pd
+        >>> x = np.linspace(-2, 2, 40)
+        >>> table = pd.DataFrame({"x": x, "y": 3 * x, "z": 2 - x})
+        >>> table.loc[5, "y"] = None
+        >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(table)
+        >>> len(model.sample_completions(3))
+        3
+        >>> stacked = model.sample_completions(3, layout="mids")
+        >>> stacked.columns.tolist(), len(stacked)
+        (['.imp', '.id', 'x', 'y', 'z'], 160)
         """
         self.check_entries("Save it with its entries, by save(path, with_data=True).")
-        return missing_cells.sample_completions(self, n, random_state)
+        return missing_cells.sample_completions(self, n, random_state, layout)
+
+    def sample_matrices(self, n: int, random_state: int) -> Iterator[np.ndarray]:
+        """The same as matrices of numbers and codes, one by one, without the observed values."""
+        return missing_cells.sample_matrices(self, n, random_state)
 
     # New rows and columns
 
@@ -749,7 +788,130 @@ class Completion(FittedTable):
         """The best columns of some rows, by position."""
         return recommendations.best_columns(self, query)
 
-    # The run
+    # The run and the model
+
+    def predictive_check(
+        self, by: Axis = "columns", n_draws: int | None = None, random_state: int = 0
+    ) -> Any:
+        """Compare the observed entries with data that the model replicates in the same cells.
+
+        Parameters
+        ----------
+        by : {"columns", "rows"}
+            Statistics are computed for each column, or for each row. Those of rows are of numbers only,
+            in standard units if columns have their own units.
+        n_draws : int, optional
+            The number of replicated tables; by default, one for each stored draw.
+        random_state : int
+            The seed of their noise.
+
+        Returns
+        -------
+        table
+            Of the type that was fitted, with a line for each column (or row) and each statistic that has
+            a meaning for it: its label; ``statistic``; ``observed``; ``replicated`` and ``sd``, the mean
+            and the standard deviation over the replicated tables; and ``p_value``, the share of
+            replicated tables with a larger statistic (equal ones count half). The statistics are "mean",
+            "sd", "min" and "max" of numbers; "lowest" and "highest", the shares of values at the lowest
+            or highest observed one, if that occurs twice or more, as levels and zeros do; and "usual",
+            the share of the most frequent value of a category.
+
+        Notes
+        -----
+        A p-value near 0 or 1 shows a property of the data that the model does not reproduce. As the
+        draws are given the same data, p-values are nearer to 0.5 than uniform ones. Values of which only
+        a limit is known are left out.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, _ = fr.synthetic(60, 10, rank=2, noise=0.5, missing=0.3, random_state=0)
+        >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
+        >>> checked = model.predictive_check()
+        >>> list(checked.columns)
+        ['column', 'statistic', 'observed', 'replicated', 'sd', 'p_value']
+        >>> len(checked)  # four statistics of ten columns
+        40
+        """
+        check_choice("by", by, ("columns", "rows"))
+        self.check_entries("Save it with its entries, by save(path, with_data=True).")
+        return predictive_checks.predictive_check(self, by, n_draws, random_state)
+
+    def loo(self, n_entries: int | None = None, random_state: int = 0) -> Loo:
+        """Leave-one-out cross-validation of the entries, by Pareto-smoothed importance sampling.
+
+        It estimates how well each entry would be predicted from all others, without a new fit.
+
+        Parameters
+        ----------
+        n_entries : int, optional
+            Take so many entries at random; by default all.
+        random_state : int
+            Which they are.
+
+        Returns
+        -------
+        Loo
+            ``elpd``, the expected log predictive density by entry; ``pareto_k``; ``p_loo``; their sums
+            by `print`; and ``entries``, a table by row and column, those with the largest k first.
+
+        Notes
+        -----
+        The estimate of an entry is reliable if its Pareto k is at most ``good_k``, which depends on the
+        number of draws: 0.53 for the 128 draws of a model. If k is above 0.7, the entry changes the
+        posterior so much that no number of draws would do: hold such entries out instead, as `score` and
+        `EntryKFold` do. Values of which only a limit is known are left out.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, _ = fr.synthetic(60, 40, rank=2, noise=0.5, missing=0.5, random_state=0)
+        >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
+        >>> found = model.loo()
+        >>> found.elpd.size == len(data), found.n_bad < 0.2 * len(data)
+        (True, True)
+        """
+        self.check_draws("leave-one-out densities")
+        self.check_entries("Save it with its entries, by save(path, with_data=True).")
+        if n_entries is not None:
+            check_integer("n_entries", n_entries, 1)
+        seed = check_integer("random_state", random_state, 0)
+        return entry_checks.leave_one_out_of(self, n_entries, seed)
+
+    def prediction_diagnostics(self, rows: Any, columns: Any) -> Any:
+        """Monte Carlo errors of the predictions of cells.
+
+        Parameters
+        ----------
+        rows, columns : label or array of labels
+            As in `predict`.
+
+        Returns
+        -------
+        table
+            Long, of the type that was fitted: row, column; ``sd``, the posterior standard deviation of
+            the signal; ``mcse``, the Monte Carlo standard error of its mean; ``ess``, the effective
+            sample size; and ``r_hat``. Those of columns that are not plain numbers are of the latent
+            number, in standard units (of a category, of its most frequent level).
+
+        Notes
+        -----
+        They are those of the stored draws, at most 128. Predictions are means over all draws of the run,
+        which can be four times as many, so that their Monte Carlo error is at most about this one.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, _ = fr.synthetic(60, 40, rank=2, noise=0.5, missing=0.5, random_state=0)
+        >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
+        >>> model.prediction_diagnostics([0, 1], 5).columns.tolist()
+        ['row', 'column', 'sd', 'mcse', 'ess', 'r_hat']
+        """
+        self.check_draws("Monte Carlo errors")
+        cells = find_cells(self, rows, columns)
+        fields = entry_checks.prediction_diagnostics(self, cells.rows, cells.columns)
+        data = self.observations
+        return to_long(data, data.row_labels[cells.rows], data.column_labels[cells.columns], fields)
 
     def to_arviz(self) -> Any:
         """The run as ArviZ' data structure, an xarray DataTree; needs ``pip install "fillrank[arviz]"``.

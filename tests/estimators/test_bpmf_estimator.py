@@ -5,11 +5,10 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fillrank as fr
 from fillrank.errors import ConvergenceWarning, InputError
-from helpers.quick_fits import REFUSED_CHECKS, SHORT, table
+from helpers.quick_fits import SHORT, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 X = table()
@@ -17,11 +16,6 @@ X = table()
 
 def quick(**changes):
     return fr.BPMF(**(SHORT | {"max_rank": 3} | changes))
-
-
-@parametrize_with_checks([quick()], expected_failed_checks=lambda _: REFUSED_CHECKS)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("row_draws", ["entries", "joint"])

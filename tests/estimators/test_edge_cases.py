@@ -111,7 +111,7 @@ def assert_sound(model, X):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tables(name):
-    model = quick(n_sweeps=40, keep_empty=True)
+    model = quick(n_sweeps=40, keep_empty_features=True)
     assert_sound(model, TABLES[name])
     assert not np.isnan(list(model.diagnostics().rhat.values())).any()
 

@@ -2,20 +2,51 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fillrank as fr
-from helpers.quick_fits import REFUSED_CHECKS, quick, table
+from fillrank.errors import FillrankError
+from helpers.mixed_tables import fit_mixed, mixed_frame
+from helpers.quick_fits import SHORT, quick, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 
 
-@parametrize_with_checks([quick()], expected_failed_checks=lambda _: REFUSED_CHECKS)
+MARGIN = {"penalty": 1.0, "max_rank": 3, "max_iterations": 5, "n_threads": 1, "progress": False}
+SOLVER = MARGIN | {"max_iterations": 20}
+ESTIMATORS = [
+    quick(),
+    fr.BPMF(**SHORT),
+    fr.SoftImpute(**SOLVER),
+    fr.SoftImputeALS(**SOLVER),
+    fr.HASI(beta=1.0, **SOLVER),
+    fr.RelaxedSpectral(beta=1.0, **SOLVER),
+    fr.M3F(random_state=0, **MARGIN),
+    fr.IPM3F(random_state=0, **MARGIN),
+]
+
+
+def refused_checks(estimator):
+    """Checks that cannot pass.
+
+    scikit-learn fits M3F and IPM3F on a sparse matrix of zeros and ones, which stores only the ones.
+    What is not stored is missing, so that all observed values are equal, and a scale needs two levels.
+    """
+    if isinstance(estimator, fr.M3F | fr.IPM3F):
+        return {"check_estimator_sparse_tag": "the sparse matrix has only one level"}
+    return {}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=refused_checks)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -92,3 +123,158 @@ def test_fit_does_not_change_the_input():
     quick().fit_transform(X)
     np.testing.assert_array_equal(X, before)
     assert np.isnan(before).any()
+
+
+def test_indicators_of_missing_values_are_those_of_scikit_learn():
+    X = table(20, 6)
+    X[:, 2] = np.arange(20.0)  # without missing values
+    names = [f"c{j}" for j in range(6)]
+    model, imputer = quick(add_indicator=True), SimpleImputer(add_indicator=True)
+    expected = imputer.fit_transform(X)[:, 6:]
+    assert expected.shape == (20, 5)
+    np.testing.assert_array_equal(model.fit_transform(X)[:, 6:], expected)
+    np.testing.assert_array_equal(model.transform(X[:3])[:, 6:], expected[:3])
+    frame = pd.DataFrame(X, columns=names, index=[f"r{i}" for i in range(20)])
+    filled = model.fit_transform(frame)
+    assert filled.columns.tolist() == model.get_feature_names_out().tolist()
+    assert filled.columns.tolist() == imputer.fit(frame).get_feature_names_out().tolist()
+    assert filled.index.tolist() == frame.index.tolist()
+    np.testing.assert_array_equal(filled.iloc[:, 6:], expected)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_indicators_in_the_container_that_is_set(library):
+    X = table(20, 4)
+    model = quick(add_indicator=True).set_output(transform=library)
+    filled = model.fit_transform(X)
+    assert list(filled.columns) == model.get_feature_names_out().tolist()
+    assert filled.shape == (20, 4 + np.isnan(X).any(axis=0).sum())
+
+
+def test_indicators_of_polars_with_row_labels():
+    frame = pl.DataFrame(table(20, 4), schema=list("abcd"))
+    frame.insert_column(0, pl.Series("who", [f"person {i}" for i in range(20)]))
+    filled = quick(add_indicator=True).fit_transform(frame)
+    assert filled.columns[:5] == ["who", "a", "b", "c", "d"]
+    assert filled["missingindicator_a"].to_list() == frame["a"].is_nan().cast(float).to_list()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.asarray,
+        lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]),
+        lambda X: fr.Observations.from_matrix(X),
+        sp.csr_array,
+    ],
+)
+def test_a_code_for_missing_values(make):
+    X = table()
+    coded = np.where(np.isnan(X), -999.0, X)
+    model = quick(missing_values=-999).fit(make(coded))
+    assert len(model.observations_) == np.count_nonzero(~np.isnan(X))
+    np.testing.assert_array_equal(
+        np.asarray(model.transform(make(coded))),
+        np.asarray(quick().fit(make(X)).transform(make(X))),
+    )
+
+
+def test_nan_is_missing_beside_a_code():
+    X = table()
+    coded = X.copy()
+    coded[0] = np.where(np.isnan(X[0]), -999.0, X[0])
+    np.testing.assert_array_equal(
+        quick(missing_values=-999).fit_transform(coded), quick().fit_transform(X)
+    )
+
+
+@pytest.mark.parametrize("setting", [{"add_indicator": 3}, {"missing_values": object()}])
+def test_settings_that_are_refused(setting):
+    with pytest.raises(FillrankError, match=next(iter(setting))):
+        quick(**setting).fit(table())
+
+
+def test_predictions_of_a_sparse_matrix_would_be_dense():
+    X = sp.csr_array(np.nan_to_num(table()))
+    with pytest.raises(FillrankError, match="sparse"):
+        quick().fit(X).predict(X)
+
+
+def test_score_of_an_array_is_that_of_new_rows():
+    X, new = table(60, 12), table(60, 12)[40:]
+    model = quick(n_sweeps=60).fit(X[:40])
+    given, held_out = fr.Observations.from_matrix(new).split(0.2, random_state=0)
+    holes = np.full(new.shape, np.nan)
+    holes[given.row_index, given.column_index] = given.values
+    predicted = model.transform(holes)[held_out.row_index, held_out.column_index]
+    error = np.sqrt(np.mean((predicted - held_out.values) ** 2))
+    assert model.score(new) == pytest.approx(-error)
+    assert error < np.nanstd(new)
+    assert (cross_val_score(quick(), X, cv=3) < 0).all()
+
+
+def few_levels(X):
+    """Values that all methods take."""
+    return np.where(X > 0, 1.0, np.where(X <= 0, -1.0, np.nan))
+
+
+@pytest.fixture(scope="module", params=["GASR", "BPMF", "SoftImputeALS", "M3F"])
+def model(request):
+    make = {
+        "GASR": quick(likelihood="gaussian"),
+        "BPMF": fr.BPMF(likelihood="gaussian", **SHORT),
+        "SoftImputeALS": fr.SoftImputeALS(**SOLVER),
+        "M3F": fr.M3F(random_state=0, **MARGIN),
+    }[request.param]
+    return make.fit(few_levels(table(30, 8)[:20]))
+
+
+class TestHeldOutRows:
+    """Rows that were not fitted are completed by the fitted model, each on its own."""
+
+    def test_a_row_does_not_depend_on_other_rows(self, model):
+        rows = few_levels(table(30, 8)[20:])
+        together = model.transform(rows)
+        for i in range(len(rows)):
+            alone = model.transform(rows[i : i + 1])
+            np.testing.assert_allclose(together[i], alone[0], rtol=1e-6, atol=1e-8)
+
+    def test_changing_a_row_changes_no_other(self, model):
+        rows = few_levels(table(30, 8)[20:])
+        changed = rows.copy()
+        changed[0] = np.where(rows[0] > 0, -1.0, np.where(np.arange(8) % 3, 1.0, np.nan))
+        before, after = model.transform(rows), model.transform(changed)
+        np.testing.assert_allclose(after[1:], before[1:], rtol=1e-6, atol=1e-8)
+        assert (after[0] != before[0]).any()
+
+    def test_transforming_changes_nothing_in_the_model(self, model):
+        rows = few_levels(table(30, 8)[20:])
+        first = model.transform(rows)
+        model.transform(-rows)
+        np.testing.assert_array_equal(model.transform(rows), first)
+
+
+def test_other_rows_of_a_mixed_table_change_nothing_in_a_row():
+    """Random draws of levels and limits differ by the position of a row, so that it must be the same."""
+    frame = mixed_frame()
+    model = fit_mixed(frame.iloc[:60])
+    rows, others = frame.iloc[60:70], frame.iloc[70:80].set_axis(frame.index[60:70])
+    changed = pd.concat([rows.iloc[:1], others.iloc[1:]])
+    before, after = model.transform(rows), model.transform(changed)
+    pd.testing.assert_frame_equal(before.iloc[:1], after.iloc[:1])
+    assert not before.iloc[1:].equals(after.iloc[1:])
+
+
+def test_cross_validation_of_a_pipeline_sees_only_the_training_fold():
+    """The predictions of a fold are those of a pipeline that was fitted without it."""
+    X, y = table(60, 8), np.random.default_rng(0).normal(size=60)
+    pipeline = make_pipeline(quick(), LinearRegression())
+    folds = KFold(3)
+    predicted = cross_val_predict(pipeline, X, y, cv=folds)
+    for train, test in folds.split(X):
+        own = clone(pipeline).fit(X[train], y[train])
+        np.testing.assert_allclose(predicted[test], own.predict(X[test]))
+        # Other values in the rest of the fold change nothing.
+        changed = X[test].copy()
+        changed[1:] = 100 * changed[1:]
+        np.testing.assert_allclose(own.predict(changed)[0], predicted[test][0], rtol=1e-6)

@@ -4,11 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fillrank as fr
 from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError
-from helpers.quick_fits import REFUSED_CHECKS
 
 METHODS = [fr.SoftImpute, fr.SoftImputeALS, fr.HASI, fr.RelaxedSpectral]
 
@@ -57,17 +55,6 @@ def test_hasi_uses_the_variance_of_the_values_as_noise_variance(effects):
 def _signal(model, X):
     rows, columns = np.arange(X.shape[0]), np.arange(X.shape[1])
     return model.predict_block(rows, columns) - (X.mean() if model.effects == "mean" else 0.0)
-
-
-# predict(X) gives a matrix, and these two checks want one number per row.
-
-
-@parametrize_with_checks(
-    [quick(method, max_iterations=5) for method in METHODS],
-    expected_failed_checks=lambda estimator: REFUSED_CHECKS,
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def test_finds_the_signal(fitted, problem):

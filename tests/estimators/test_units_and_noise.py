@@ -143,7 +143,7 @@ def test_constant_and_empty_columns(method):
     X[~np.isnan(X[:, 3]), 3] = 1234.5
     frame = pd.DataFrame(X, columns=list("abcdef"))
     for keep_empty in (False, True):
-        model = method(**SHORT, keep_empty=keep_empty)
+        model = method(**SHORT, keep_empty_features=keep_empty)
         filled = model.fit_transform(frame)
         np.testing.assert_allclose(filled["d"], 1234.5, rtol=1e-9)
         low, high = model.predict_interval(frame.index, "d", kind="observation")
@@ -160,7 +160,7 @@ def test_constant_and_empty_columns(method):
     ("name", "value"),
     [
         ("units", "rows"), ("units", None), ("noise", "cells"), ("noise", True), ("robust", "yes"),
-        ("robust", None), ("keep_empty", 2),
+        ("robust", None), ("keep_empty_features", 2),
     ],
 )  # fmt: skip
 def test_bad_settings(method, name, value):

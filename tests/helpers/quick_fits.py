@@ -25,13 +25,3 @@ def all_cells(shape):
     """Positions (rows, columns) of all cells, row by row."""
     rows, columns = np.indices(shape)
     return rows.ravel(), columns.ravel()
-
-
-# Checks of scikit-learn that a matrix completer cannot pass. One number per row from predict(X): a
-# completed matrix has one per cell. A score of arrays: their rows have no names to be found by.
-REFUSED_CHECKS = {
-    "check_estimator_sparse_array": "predict(X) is a matrix of the shape of X",
-    "check_estimator_sparse_matrix": "predict(X) is a matrix of the shape of X",
-    "check_fit_score_takes_y": "score(X) needs names",
-    "check_pipeline_consistency": "score(X) needs names",
-}

@@ -18,9 +18,17 @@ from fillrank.cli.features import Features
 from fillrank.cli.group_scores import pool_splits, score_model
 from fillrank.cli.messages import Results, show_files, show_results
 from fillrank.cli.models import Settings
-from fillrank.cli.results import is_written_wide, write_missing, write_wide
+from fillrank.cli.results import (
+    is_written_wide,
+    write_imputations,
+    write_missing,
+    write_wide,
+)
 from fillrank.cli.source import STANDARD, Source
+from fillrank.errors import InputError
 from fillrank.runtime.memory import format_bytes
+from fillrank.table.labels import as_text
+from fillrank.table.mids import check_mids_names
 from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
 
 Intervals = Literal["auto", "all", "none"]
 MOST_INTERVALS = 2_000_000
+MOST_DRAWS = 128  # as many as a fitted model has
 FEWEST_TO_HOLD_OUT = 50  # entries of a table from which some are held out
 _LARGE_RESULTS = 10**9  # bytes that are reported before the work starts
 
@@ -81,6 +90,13 @@ def complete(
         Intervals,
         typer.Option(help="Write intervals.csv; auto: up to 2,000,000 missing values."),
     ] = "auto",
+    imputations: Annotated[
+        int,
+        typer.Option(
+            min=0, max=MOST_DRAWS, metavar="N",
+            help="Write imputations.csv: N completed tables with random draws, for multiple imputation.",
+        ),
+    ] = 0,
     quiet: options.Quiet = False,
     force: options.Force = False,
 ) -> None:  # fmt: skip
@@ -91,6 +107,8 @@ def complete(
 
     - filled.csv: the completed table; for a long table, the missing cells
     - intervals.csv: for each missing cell, an interval for a new observation
+    - imputations.csv, with --imputations: the table, and below it completed ones with random draws of
+      the missing values, as as.mids of R's package mice reads them
     - report.html: plots of the table, the model, and the predictions of held-out entries
     - spectrum.png, trace.png: the factors, and the course of the run
     - summary.json: settings, versions and figures
@@ -99,6 +117,7 @@ def complete(
 
     - fillrank complete measurements.csv
     - fillrank complete ratings.csv --row user --column film --value stars
+    - fillrank complete survey.csv --imputations 10
     - cat measurements.csv | fillrank complete - -o - > filled.csv
     """
     origin = Source(
@@ -130,6 +149,7 @@ def complete(
             level=level,
             hold_out=hold_out,
             intervals=intervals,
+            imputations=imputations,
             quiet=quiet,
             force=force,
         )
@@ -146,6 +166,7 @@ class Job:
     level: float = 0.9
     hold_out: float = 0.1
     intervals: Intervals = "auto"
+    imputations: int = 0
     quiet: bool = False
     force: bool = False
 
@@ -165,10 +186,18 @@ class Evaluation(NamedTuple):
 
 def run(job: Job, more: Callable[[GASR], Results] = lambda model: []) -> None:
     """Complete the table and show the results; ``more`` may add to them."""
+    if job.output == STANDARD and job.imputations:
+        raise InputError(
+            "--output - writes one completed table, so it cannot be used with --imputations. Give a "
+            "folder."
+        )
     if job.output != STANDARD:
         files = [job.output / name for name in output.RESULTS]
         output.check_apart(files, job.source.inputs)
     data = source.read(job.source, job.quiet)
+    if job.imputations:
+        passive = [column.label for column in data.origin.passive]
+        check_mids_names([as_text(label) for label in (*data.column_labels, *passive)])
     if job.output == STANDARD:
         _complete_to_stdout(job, data)
         return
@@ -209,7 +238,7 @@ def _plan_output(job: Job, data: Observations) -> bool:
             f"{n_missing:,} values are missing: {output.INTERVALS} is not written. "
             "Request it with --intervals all."
         )
-    n_bytes = summary.results_size(data, wanted)
+    n_bytes = summary.results_size(data, wanted, job.imputations)
     if n_bytes >= _LARGE_RESULTS:
         job.report(f"The results will take about {format_bytes(n_bytes)}.")
     output.check_disk_space(job.output, n_bytes)
@@ -266,6 +295,8 @@ def _write(job: Job, model: GASR, stage: Path, with_intervals: bool) -> None:
     _write_filled(job, model, stage / output.FILLED)
     if with_intervals:
         write_missing(stage / output.INTERVALS, model, job.level, show=not job.quiet)
+    if job.imputations:
+        _write_imputations(job, model, stage / output.IMPUTATIONS)
     _save_plot(fr.plot.spectrum(model), stage / output.SPECTRUM)
     _save_plot(fr.plot.trace(model), stage / output.TRACE)
 
@@ -275,6 +306,13 @@ def _write_filled(job: Job, model: GASR, path: Path) -> None:
         write_wide(path, model)
     else:
         write_missing(path, model, show=not job.quiet)
+
+
+def _write_imputations(job: Job, model: GASR, path: Path) -> None:
+    n = min(job.imputations, model.posterior_.n_draws)
+    if n < job.imputations:
+        job.report(f"The run has {n} draws, so {output.IMPUTATIONS} has {n} completed tables.")
+    write_imputations(path, model, n, job.settings.seed)
 
 
 def _save_plot(ax: Axes, path: Path) -> None:

@@ -33,7 +33,7 @@ _OPTIONS = {
     "layout": ("--layout", "NAME"),
     "level": ("--level", "SHARE"),
     "max_rank": ("--max-rank", "N"),
-    "keep_empty": ("--keep-empty", ""),
+    "keep_empty_features": ("--keep-empty", ""),
     "kinds": ("--kind", ""),
     "likelihood": ("--likelihood", ""),
     "thresholds": ("--thresholds", ""),

@@ -140,7 +140,7 @@ def make(settings: Settings, progress: bool) -> Any:
             "units": settings.units,
             "noise": settings.noise,
             "robust": settings.robust,
-            "keep_empty": settings.keep_empty,
+            "keep_empty_features": settings.keep_empty,
             "missingness": settings.missingness,
             "likelihood": settings.likelihood,
             "thresholds": settings.thresholds,

@@ -12,9 +12,10 @@ from fillrank.cli.source import STANDARD
 from fillrank.errors import OutputError
 from fillrank.runtime.memory import format_bytes
 
-FILLED, INTERVALS, REPORT, SPECTRUM, TRACE, SUMMARY = RESULTS = (
+FILLED, INTERVALS, IMPUTATIONS, REPORT, SPECTRUM, TRACE, SUMMARY = RESULTS = (
     "filled.csv",
     "intervals.csv",
+    "imputations.csv",
     "report.html",
     "spectrum.png",
     "trace.png",

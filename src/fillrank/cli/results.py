@@ -31,8 +31,14 @@ from fillrank.io.csv_writer import (
 from fillrank.runtime.progress import make_progress
 from fillrank.storage.atomic_write import write_atomically
 from fillrank.table.column_types import NUMBER, are_numbers
-from fillrank.table.frames import unused_name
+from fillrank.table.frames import put_observed, unused_name
 from fillrank.table.labels import as_text, is_missing
+from fillrank.table.mids import (
+    ROW_FIELD,
+    TABLE_FIELD,
+    original_matrix,
+    passive_columns,
+)
 from fillrank.table.observations import Observations
 from fillrank.table.restore import day_to_date
 
@@ -44,6 +50,7 @@ ENDINGS = (".csv", ".tsv", ".json", ".parquet")
 MOST_WIDE_CELLS = 5_000_000
 MOST_LINES_SHOWN = 200
 _BLOCK_CELLS = 200_000
+_MISSING_IN_R = "NA"
 
 
 class Target(NamedTuple):
@@ -275,6 +282,41 @@ def write_wide(path: Path, model: Estimator | Completion) -> None:
     with open_text(path) as file:
         header = _insert(columns, [(position, name) for position, name, _ in others])
         write_csv(file, header, _completed_rows(data, model, others))
+
+
+def write_imputations(path: Path, model: Estimator | Completion, n: int, seed: int) -> None:
+    """Write the table and completed ones, in the long layout of R's package mice.
+
+    Missing values are NA: R would take an empty cell of a column of text for a value.
+    """
+    completion = model.completion_
+    data = completion.observations
+    completion.check_table_memory(math.prod(data.shape), "Use a smaller table.")
+    columns = [as_text(label) for label in data.column_labels]
+    others = sorted(
+        _OtherColumn(position, as_text(column.label), _cell_texts(column.values))
+        for position, column in passive_columns(data.origin)
+    )
+    header = _insert(columns, [(position, name) for position, name, _ in others])
+    with open_text(path) as file:
+        lines = _imputed_rows(data, completion.sample_matrices(n, seed), others)
+        write_csv(file, [TABLE_FIELD, ROW_FIELD, *header], lines)
+
+
+def _imputed_rows(
+    data: Observations, drawn: Iterable[np.ndarray], others: Sequence[_OtherColumn]
+) -> Iterator[list[str]]:
+    formats = _Formats(data)
+    is_exact = ~np.isnan(original_matrix(data))
+    labels = [as_text(label) for label in data.row_labels]
+    for number, matrix in enumerate(chain([original_matrix(data)], drawn)):
+        matrix = put_observed(data, matrix) if number else matrix
+        cells = formats.predicted(matrix)
+        for i, j in np.argwhere(is_exact).tolist():
+            cells[i][j] = formats.observed(j, float(matrix[i, j]))
+        for i, row in enumerate(cells):
+            line = _insert(row, [(other.position, other.cells[i]) for other in others])
+            yield [str(number), labels[i], *(cell or _MISSING_IN_R for cell in line)]
 
 
 class _OtherColumn(NamedTuple):

@@ -51,7 +51,7 @@ class HeldOut(NamedTuple):
         return {**first, **figures, **groups.summary()}
 
 
-def results_size(data: Observations, with_intervals: bool) -> int:
+def results_size(data: Observations, with_intervals: bool, n_imputations: int = 0) -> int:
     """Estimate the number of bytes of the completed tables."""
     n_cells = math.prod(data.shape)
     n_missing = n_cells - data.n_entries
@@ -59,7 +59,9 @@ def results_size(data: Observations, with_intervals: bool) -> int:
     filled = n_missing * (labels + _NUMBER_LENGTH)
     if is_written_wide(data):
         filled = n_cells * _NUMBER_LENGTH
-    return filled + (n_missing * (labels + 3 * _NUMBER_LENGTH) if with_intervals else 0)
+    intervals = n_missing * (labels + 3 * _NUMBER_LENGTH) if with_intervals else 0
+    imputations = (1 + n_imputations) * n_cells * _NUMBER_LENGTH if n_imputations else 0
+    return filled + intervals + imputations
 
 
 def _label_length(labels: np.ndarray) -> int:
@@ -191,6 +193,7 @@ def _block_summary(block: Block, share: float) -> dict[str, Any]:
 def _settings(job: Job) -> dict[str, Any]:
     settings = job.source._asdict() | job.settings._asdict()
     settings |= {"level": job.level, "hold_out": job.hold_out, "intervals": job.intervals}
+    settings |= {"imputations": job.imputations}
     return {
         name: str(value) if isinstance(value, Path) else value
         for name, value in settings.items()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,8 +13,11 @@ from fillrank.completions.user_values import decode, objects_as_text
 from fillrank.posterior.imputation import Imputations
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.table.frames import fill_in, to_long
+from fillrank.table.mids import to_mids
 from fillrank.table.observations import Observations
-from fillrank.validation import check_integer
+from fillrank.validation import check_choice, check_integer
+
+CompletionLayout = Literal["list", "mids"]
 
 # Cells in a block of predictions.
 _CELLS_AT_ONCE = 2**18
@@ -43,22 +47,31 @@ def predict_missing(
             yield to_long(data, data.row_labels[i], data.column_labels[j], fields)
 
 
-def sample_completions(model: FittedTable, n: int, random_state: int) -> list[Any]:
+def sample_completions(
+    model: FittedTable, n: int, random_state: int, layout: CompletionLayout
+) -> Any:
     """Draws of complete tables; see `Completion.sample_completions`."""
     check_integer("n", n, 1)
+    check_choice("layout", layout, ("list", "mids"))
+    data, is_stacked = model.observations, layout == "mids"
+    drawn = sample_matrices(model, n, random_state)
+    n_cells = (n + is_stacked) * math.prod(data.shape)
+    model.check_table_memory(n_cells, "Use predict_missing(n_draws=...), in parts.")
+    if is_stacked:
+        return to_mids(data, list(drawn))
+    return [fill_in(data, matrix) for matrix in drawn]
+
+
+def sample_matrices(model: FittedTable, n: int, random_state: int) -> Iterator[np.ndarray]:
+    """The same as matrices of numbers and codes, one by one, without the observed values."""
     imputations = imputations_of(model, n, random_state)
-    n_rows, n_columns = model.observations.shape
-    model.check_table_memory(n * n_rows * n_columns, "Use predict_missing(n_draws=...), in parts.")
-    with one_blas_thread():
-        return [
-            fill_in(
-                model.observations,
-                model.round_whole(
-                    _imputed(model.observations, imputations, number), np.arange(n_columns)
-                ),
-            )
-            for number in range(n)
-        ]
+    columns = np.arange(model.observations.shape[1])
+
+    def draw(number: int) -> np.ndarray:
+        with one_blas_thread():
+            return model.round_whole(_imputed(model.observations, imputations, number), columns)
+
+    return map(draw, range(n))
 
 
 def _imputed(data: Observations, imputations: Imputations, number: int) -> np.ndarray:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metadata_routing import UNUSED
@@ -15,10 +17,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fillrank.completion import Completion, load
+from fillrank.completions.alignment import WITHOUT_LABELS, align
+from fillrank.completions.missing_cells import CompletionLayout
 from fillrank.completions.new_rows import Kinds
 from fillrank.completions.summary import Summary
 from fillrank.completions.unknown_labels import Unknown
 from fillrank.errors import InputError, NotSupportedError, ReadError
+from fillrank.estimators.indicator import (
+    append_indicators,
+    indicator_columns,
+    indicator_names,
+    missing_indicators,
+)
 from fillrank.posterior.low_rank import Axis, Kind, Statistic
 from fillrank.posterior.protocol import Posterior
 from fillrank.posterior.recommend import By
@@ -30,9 +40,10 @@ from fillrank.table.input import as_matrix
 from fillrank.table.observations import Observations
 from fillrank.table.other_values import refuse_other_values
 from fillrank.table.weights import refuse_weights
+from fillrank.validation import check_choice
 
 # Settings that belong to the machine or to a table, and not to the model.
-_NOT_STORED = {"checkpoint", "kinds", "bounds"}
+_NOT_STORED = {"add_indicator", "bounds", "checkpoint", "kinds", "missing_values"}
 
 
 def _has_levels(estimator: Any) -> bool:
@@ -42,6 +53,10 @@ def _has_levels(estimator: Any) -> bool:
     """
     posterior = vars(estimator).get("posterior_")
     return posterior is not None and bool(posterior.level_columns.any())
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -56,6 +71,8 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     posterior_: Posterior
     n_threads: int | None
     progress: bool
+    add_indicator: bool
+    missing_values: Any
     # The client is not metadata of the samples, which scikit-learn would route.
     __metadata_request__fit: ClassVar[dict[str, str]] = {
         "client": UNUSED,
@@ -130,9 +147,11 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _observations(self, X: Any, reset: bool, weights: Any = None) -> Observations:
         """The observed entries of X; its columns are noted or compared as scikit-learn does."""
+        check_choice("add_indicator", self.add_indicator, (True, False))
+        missing = None if _is_nan(self.missing_values) else self.missing_values
         if isinstance(X, Observations) or is_data_frame(X):
             like = None if reset else self.observations_
-            observations = Observations.of(X, weights, like=like)
+            observations = Observations.of(X, weights, like=like, missing_values=missing)
             if is_data_frame(X) and len(X.columns) == observations.shape[1]:
                 self._check_columns(X, reset)
             elif reset:
@@ -141,7 +160,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return observations
         X = as_matrix(X, self)
         self._check_columns(X, reset)
-        return Observations.of(X, weights)
+        return Observations.of(X, weights, missing_values=missing)
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         try:
@@ -190,6 +209,12 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Predict cells by labels, or all cells of a table; see `Completion.predict`."""
         completion = self._completion
         is_known = isinstance(rows, Observations) or is_data_frame(rows)
+        if columns is None and issparse(rows):
+            raise InputError(
+                "the predictions of a sparse matrix are one number for each of its cells, which may not "
+                "fit in memory. fold_in(X) returns a model of its rows, which predicts the cells that "
+                "you name; transform(X) returns them all."
+            )
         if columns is None and (is_known or np.ndim(rows) > 0):
             return completion.predict_rows(self._observations(rows, reset=False))
         return completion.predict(
@@ -299,16 +324,34 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         filled = fill_in(observations, matrix)
         # The container has only features: no column of row labels.
         is_set = _get_output_config("transform", self)["dense"] != "default"
-        return matrix if is_set and filled.shape != matrix.shape else filled
+        if is_set and filled.shape != matrix.shape:
+            filled = matrix
+        if not self.add_indicator:
+            return filled
+        columns = align(self.observations_, observations, "columns")
+        at = np.flatnonzero(np.isin(columns, indicator_columns(self.observations_)))
+        names = indicator_names(observations.column_labels[at])
+        return append_indicators(filled, missing_indicators(observations, at), names)
 
     def score(self, X: Any, y: None = None) -> float:
-        """Minus the root mean squared error, for scikit-learn; see `Completion.score`.
+        """Minus the root mean squared error, for scikit-learn.
 
         `fillrank.score` has more measures.
+
+        Parameters
+        ----------
+        X : table
+            Held-out entries of known rows, which are found by their labels; see `Completion.score`. An
+            array has no labels: its rows are new ones. A fifth of their entries is held out and
+            predicted from the others, so that cross-validation over rows measures the error of
+            `transform`.
+        y : None
+            Not used; present for scikit-learn.
         """
         completion = self._completion
-        if not isinstance(X, Observations):
-            self._observations(X, reset=False)
+        observations = self._observations(X, reset=False)
+        if not isinstance(X, Observations) and observations.origin.layout in WITHOUT_LABELS:
+            return completion.score_new_rows(observations)
         return completion.score(X)
 
     def fold_in(
@@ -353,9 +396,11 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             row_features=row_features,
         )
 
-    def sample_completions(self, n: int = 5, random_state: int = 0) -> list[Any]:
+    def sample_completions(
+        self, n: int = 5, random_state: int = 0, *, layout: CompletionLayout = "list"
+    ) -> Any:
         """Draw complete tables; see `Completion.sample_completions`."""
-        return self._completion.sample_completions(n, random_state)
+        return self._completion.sample_completions(n, random_state, layout=layout)
 
     def save(self, path: str | os.PathLike[str], *, with_data: bool = False) -> None:
         """Save to a file, which `fillrank.load` reads; see `Completion.save`."""
@@ -373,7 +418,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return completion
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The column labels as text; x0, x1, ... for those of an array.
+        """The column labels as text; x0, x1, ... for those of an array; and those of indicators.
 
         Parameters
         ----------
@@ -385,8 +430,13 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         layout = self.observations_.origin.layout
         named = layout in ("long", "triplets") or all(isinstance(name, str) for name in labels)
         if input_features is not None or "feature_names_in_" in vars(self) or not named:
-            return super().get_feature_names_out(input_features)
-        return np.array([str(name) for name in labels], dtype=object)
+            names = super().get_feature_names_out(input_features)
+        else:
+            names = np.array([str(name) for name in labels], dtype=object)
+        if not self.add_indicator:
+            return names
+        indicators = indicator_names(names[indicator_columns(self.observations_)])
+        return np.concatenate([names, indicators])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

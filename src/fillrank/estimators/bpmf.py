@@ -67,7 +67,7 @@ class BPMF(SamplerEstimator):
         Whether the noise has a Student-t distribution, so that single outlying values count less.
     missingness : bool
         Whether the pattern of missing values is used as features of the rows and columns; see `GASR`.
-    keep_empty : bool
+    keep_empty_features : bool
         Whether columns without any value are filled, if columns have their own units.
     kinds : "auto" or mapping of column label to kind
         The kind of the values of each column: "number"; "positive", numbers above 0 on the logarithmic
@@ -102,6 +102,11 @@ class BPMF(SamplerEstimator):
         The same seed gives the same numbers, on any number of threads.
     progress : bool
         Show a bar in a terminal, or a line every ten seconds elsewhere.
+    add_indicator : bool
+        Whether `transform` appends a column for each column that had missing values at fit: 1 where a
+        value was missing, and 0 elsewhere, as scikit-learn's imputers do.
+    missing_values : number, text or list of them
+        What stands for a missing value in tables, in addition to NaN, such as -999.
     checkpoint : path, URL or None
         A folder in which the run is saved every minute. If the process is killed, the same call resumes
         it, with exactly the same result; with a larger ``n_sweeps`` it continues, with the same
@@ -156,7 +161,7 @@ class BPMF(SamplerEstimator):
         noise: Literal["auto", "one", "rows", "columns", "both"] = "auto",
         robust: bool = False,
         missingness: bool = True,
-        keep_empty: bool = False,
+        keep_empty_features: bool = False,
         kinds: Any = "auto",
         likelihood: Likelihood = "auto",
         thresholds: Literal["auto", "table", "rows"] = "auto",
@@ -168,6 +173,8 @@ class BPMF(SamplerEstimator):
         value_range: Any = "auto",
         random_state: Any = None,
         progress: bool = True,
+        add_indicator: bool = False,
+        missing_values: Any = np.nan,
         checkpoint: str | os.PathLike[str] | None = None,
     ):
         self.max_rank = max_rank
@@ -181,7 +188,7 @@ class BPMF(SamplerEstimator):
         self.noise = noise
         self.robust = robust
         self.missingness = missingness
-        self.keep_empty = keep_empty
+        self.keep_empty_features = keep_empty_features
         self.kinds = kinds
         self.likelihood = likelihood
         self.thresholds = thresholds
@@ -193,6 +200,8 @@ class BPMF(SamplerEstimator):
         self.value_range = value_range
         self.random_state = random_state
         self.progress = progress
+        self.add_indicator = add_indicator
+        self.missing_values = missing_values
         self.checkpoint = checkpoint
 
     @classmethod

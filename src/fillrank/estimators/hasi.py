@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+import numpy as np
+
 from fillrank.estimators.spectral import Context, Setting, SpectralEstimator
 from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Factors, Fit
@@ -54,6 +56,8 @@ class HASI(SpectralEstimator):
         value_range: Any = "auto",
         random_state: Any = None,
         progress: bool = True,
+        add_indicator: bool = False,
+        missing_values: Any = np.nan,
     ):
         super().__init__(
             penalty=penalty,
@@ -65,6 +69,8 @@ class HASI(SpectralEstimator):
             value_range=value_range,
             random_state=random_state,
             progress=progress,
+            add_indicator=add_indicator,
+            missing_values=missing_values,
         )
         self.beta = beta
 

@@ -56,6 +56,11 @@ class IPM3F(MarginEstimator):
         Determines which entries are held out, where the fit starts, and what is drawn.
     progress : bool
         Show a bar in a terminal, or a line every ten seconds elsewhere.
+    add_indicator : bool
+        Whether `transform` appends a column for each column that had missing values at fit: 1 where a
+        value was missing, and 0 elsewhere, as scikit-learn's imputers do.
+    missing_values : number, text or list of them
+        What stands for a missing value in tables, in addition to NaN, such as -999.
 
     Attributes
     ----------
@@ -99,6 +104,8 @@ class IPM3F(MarginEstimator):
         n_threads: int | None = None,
         random_state: Any = None,
         progress: bool = True,
+        add_indicator: bool = False,
+        missing_values: Any = np.nan,
     ):
         self.penalty = penalty
         self.max_rank = max_rank
@@ -111,6 +118,8 @@ class IPM3F(MarginEstimator):
         self.n_threads = n_threads
         self.random_state = random_state
         self.progress = progress
+        self.add_indicator = add_indicator
+        self.missing_values = missing_values
 
     # From large penalties the features that rows share never come back.
     _upwards = True

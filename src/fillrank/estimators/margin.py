@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from fillrank.errors import InputError
 from fillrank.estimators.base import Estimator
 from fillrank.estimators.checks import seed_from
 from fillrank.kernels.ordinal import Scorer
@@ -89,9 +90,15 @@ class MarginEstimator(Estimator):
         """Warn if the fit has not converged."""
         raise NotImplementedError
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Values are levels, as those of scikit-learn's OrdinalEncoder are.
+        tags.input_tags.categorical = True
+        return tags
+
     def _complete(self, observations: Observations) -> None:
         limits = self._limits()
-        levels = find_levels(observations.stored_values, self.levels)
+        levels = self._find_levels(observations)
         seed = seed_from(self.random_state)
         path: list[PathPoint] = []
         with one_blas_thread(), self._workers() as workers:
@@ -102,6 +109,15 @@ class MarginEstimator(Estimator):
         posterior = LevelPosterior(solution.scorers, levels.values, fit_rows)
         self._store(observations, posterior, self._record(penalty, path, solution))
         self._warn(solution)
+
+    def _find_levels(self, observations: Observations) -> Levels:
+        try:
+            return find_levels(observations.stored_values, self.levels)
+        except InputError as error:
+            if observations.origin.layout != "sparse":
+                raise
+            hint = "In a sparse matrix, what is not stored is missing, and not 0."
+            raise error.with_advice(hint) from None
 
     def _limits(self) -> Limits:
         if self.n_threads is not None:

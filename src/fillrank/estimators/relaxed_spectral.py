@@ -53,6 +53,8 @@ class RelaxedSpectral(SpectralEstimator):
         value_range: Any = "auto",
         random_state: Any = None,
         progress: bool = True,
+        add_indicator: bool = False,
+        missing_values: Any = np.nan,
     ):
         super().__init__(
             penalty=penalty,
@@ -64,6 +66,8 @@ class RelaxedSpectral(SpectralEstimator):
             value_range=value_range,
             random_state=random_state,
             progress=progress,
+            add_indicator=add_indicator,
+            missing_values=missing_values,
         )
         self.beta = beta
         self.form = form

@@ -39,6 +39,7 @@ from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.noise.law import Law
 from fillrank.noise.laws import GAUSSIAN, LAWS
 from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics
+from fillrank.posterior.loo import Loo
 from fillrank.posterior.low_rank import Axis
 from fillrank.run.chains import Chain, ObservedData, Sampler
 from fillrank.run.checkpoint import Checkpoint
@@ -68,7 +69,9 @@ if TYPE_CHECKING:
     from fillrank.cluster.distribute import RemoteTable
 
 # Settings that may change when a run continues, in this process or from a checkpoint.
-_MAY_DIFFER = {"checkpoint", "n_sweeps", "n_threads", "progress"}
+_MAY_DIFFER = {
+    "add_indicator", "checkpoint", "missing_values", "n_sweeps", "n_threads", "progress",
+}  # fmt: skip
 # The number of factors by which memory on a cluster is estimated, if the table decides it.
 _EXPECTED_RANK = 30
 
@@ -105,7 +108,7 @@ class SamplerEstimator(Estimator):
     noise: Literal["auto", "one", "rows", "columns", "both"]
     robust: bool
     missingness: bool
-    keep_empty: bool
+    keep_empty_features: bool
     kinds: Any
     likelihood: Likelihood
     thresholds: Literal["auto", "table", "rows"]
@@ -257,7 +260,7 @@ class SamplerEstimator(Estimator):
             self.noise,
             self.robust,
             self._centred,
-            self.keep_empty,
+            self.keep_empty_features,
             value_range,
             self.kinds,
             self.likelihood,
@@ -504,6 +507,7 @@ class SamplerEstimator(Estimator):
         """What a run depends on; a run in a checkpoint must have the same."""
         settings = self._settings()
         del settings["value_range"]  # it does not affect the sampler: predictions are clipped to it
+        settings["keep_empty"] = settings.pop("keep_empty_features")  # its name in checkpoints
         return settings | {
             "method": type(self).__name__,
             "burn_in": plan.burn_in,
@@ -525,7 +529,7 @@ class SamplerEstimator(Estimator):
         check_choice("noise", self.noise, NOISES)
         check_choice("robust", self.robust, (True, False))
         check_choice("missingness", self.missingness, (True, False))
-        check_choice("keep_empty", self.keep_empty, (True, False))
+        check_choice("keep_empty_features", self.keep_empty_features, (True, False))
         check_choice("likelihood", self.likelihood, LIKELIHOODS)
         check_choice("thresholds", self.thresholds, THRESHOLDS)
         check_choice("round", self.round, (True, False))
@@ -597,6 +601,20 @@ class SamplerEstimator(Estimator):
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes, and whether they suffice; see `Completion.diagnostics`."""
         return self._completion.diagnostics()
+
+    def predictive_check(
+        self, by: Axis = "columns", n_draws: int | None = None, random_state: int = 0
+    ) -> Any:
+        """Compare observed and replicated data; see `Completion.predictive_check`."""
+        return self._completion.predictive_check(by, n_draws, random_state)
+
+    def loo(self, n_entries: int | None = None, random_state: int = 0) -> Loo:
+        """Leave-one-out cross-validation of the entries; see `Completion.loo`."""
+        return self._completion.loo(n_entries, random_state)
+
+    def prediction_diagnostics(self, rows: Any, columns: Any) -> Any:
+        """Monte Carlo errors of predictions; see `Completion.prediction_diagnostics`."""
+        return self._completion.prediction_diagnostics(rows, columns)
 
     def to_arviz(self) -> Any:
         """The run as ArviZ' data structure; see `Completion.to_arviz`."""

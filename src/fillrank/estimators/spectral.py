@@ -91,6 +91,11 @@ class SpectralEstimator(Estimator):
         Determines which entries are held out to choose the penalty.
     progress : bool
         Show a bar over the path in a terminal, or a line every ten seconds elsewhere.
+    add_indicator : bool
+        Whether `transform` appends a column for each column that had missing values at fit: 1 where a
+        value was missing, and 0 elsewhere, as scikit-learn's imputers do.
+    missing_values : number, text or list of them
+        What stands for a missing value in tables, in addition to NaN, such as -999.
 
     Attributes
     ----------
@@ -128,6 +133,8 @@ class SpectralEstimator(Estimator):
         value_range: Any = "auto",
         random_state: Any = None,
         progress: bool = True,
+        add_indicator: bool = False,
+        missing_values: Any = np.nan,
     ):
         self.penalty = penalty
         self.max_rank = max_rank
@@ -138,6 +145,8 @@ class SpectralEstimator(Estimator):
         self.value_range = value_range
         self.random_state = random_state
         self.progress = progress
+        self.add_indicator = add_indicator
+        self.missing_values = missing_values
 
     def _solve(self, data: Data, setting: Setting, context: Context, start: Factors | None) -> Fit:
         """Solve for one setting, in standard units."""

@@ -153,7 +153,7 @@ class Diagnostics:
         return [*remarks, "converged" if self.converged else f"not converged: {self.reason}"]
 
 
-def _halves(trace: np.ndarray) -> np.ndarray:
+def as_two_chains(trace: np.ndarray) -> np.ndarray:
     """A single chain (1, draws, ...) as two: it is judged by the agreement of its halves."""
     half = trace.shape[1] // 2
     return trace[0, -2 * half :].reshape(2, half, *trace.shape[2:])
@@ -170,7 +170,7 @@ def _judge(trace: np.ndarray) -> tuple[float, float]:
         from arviz_stats.base import array_stats
 
     if len(trace) == 1:
-        trace = _halves(trace)
+        trace = as_two_chains(trace)
     with np.errstate(divide="ignore", invalid="ignore"):  # chains that are constant, but differ
         rhat = array_stats.rhat(trace, chain_axis=0, draw_axis=1, method="rank")
         ess = array_stats.ess(trace, chain_axis=0, draw_axis=1, method="mean")
@@ -196,7 +196,7 @@ def _judge_cells(probes: np.ndarray) -> dict[str, Judged]:
     if n_draws < _FEWEST_DRAWS:
         rhat, ess = np.full(n_cells, math.inf), np.full(n_cells, math.nan)
     else:
-        rhat, ess = rhat_and_ess(_halves(probes) if n_chains == 1 else probes)
+        rhat, ess = rhat_and_ess(as_two_chains(probes) if n_chains == 1 else probes)
         still = np.ptp(probes, axis=(0, 1)) == 0.0
         rhat[still], ess[still] = 1.0, n_chains * n_draws
     return {

@@ -74,6 +74,37 @@ def _category_probabilities(scale: Scale, columns: list[Latent]) -> np.ndarray:
     return out
 
 
+def level_log_likelihood(
+    scale: Scale, columns: list[Latent], codes: np.ndarray, cumulative: _Function = ndtr
+) -> np.ndarray:
+    """Logarithms of the probabilities of these levels under every draw, (draws, cells).
+
+    ``codes`` are positions in the levels of the scale; ``cumulative`` is as in `level_probabilities`.
+    """
+    z, s = columns[0].signals, columns[0].sds
+    if scale.kind == "category":
+        return _category_log_likelihood(scale, columns, codes)
+    upper = [np.broadcast_to(each, z.shape) for each in columns[0].upper_ends(scale)]
+    infinite = np.full(z.shape, np.inf)
+    ends = np.stack([-infinite, *upper, infinite])
+    low, high = (np.take_along_axis(ends, (codes + k)[None, None], axis=0)[0] for k in (0, 1))
+    low, high = (low - z) / s, (high - z) / s
+    if cumulative is ndtr:
+        return log_probability(low, high)
+    return np.log(np.maximum(cumulative(high) - cumulative(low), np.finfo(float).tiny))
+
+
+def _category_log_likelihood(scale: Scale, columns: list[Latent], codes: np.ndarray) -> np.ndarray:
+    total = np.zeros_like(columns[0].signals)
+    for which, (z, s, limits, _) in enumerate(columns):
+        threshold = limits[:, 1, scale.first + 2 * which][:, np.newaxis]
+        is_it = log_ndtr((z - threshold) / s)
+        total += np.where(
+            codes == which, is_it, np.where(codes > which, log_ndtr((threshold - z) / s), 0.0)
+        )
+    return total
+
+
 def mean_value(scale: Scale, latent: Latent) -> np.ndarray:
     """The mean of a number, a positive number or a count, clipped to the bounds."""
     z = scale.location + scale.scale * latent.signals

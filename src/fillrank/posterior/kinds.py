@@ -18,6 +18,7 @@ from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.kind_predictions import (
     Latent,
     between,
+    level_log_likelihood,
     level_probabilities,
     level_quantile,
     levels_of,
@@ -224,6 +225,35 @@ class KindPosterior:
                 out[mine] = density - np.log(scale.scale)
             else:
                 out[mine] = self._log_density(scale, i, j, at)
+        return out
+
+    def log_likelihood(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        values: np.ndarray,
+        weights: np.ndarray | None,
+    ) -> np.ndarray:
+        """Logarithms of the density, or of the probability of levels, under every draw."""
+        out = np.empty((self.n_draws, len(rows)))
+        for g in np.unique(self.coding.scale_of[columns]).tolist():
+            mine = np.flatnonzero(self.coding.scale_of[columns] == g)
+            scale = self.coding.scales[g]
+            i, j, at = rows[mine], columns[mine], values[mine]
+            own = None if weights is None else weights[mine]
+            if scale.kind == "number":
+                first = self.coding.first_latent[j]
+                terms = self.low_rank.log_likelihood(i, first, scale.standard(at), own)
+                out[:, mine] = terms - np.log(scale.scale)
+                continue
+            latents = list(self._latents(scale, i, j, self.low_rank.draws))
+            if own is not None:
+                latents = [each._replace(sds=each.sds / np.sqrt(own)) for each in latents]
+            if scale.has_levels:
+                codes = scale.nearest_codes(at)[0]
+                out[:, mine] = level_log_likelihood(scale, latents, codes, self._cumulative)
+            else:
+                out[:, mine] = log_density(scale, latents[0], at)
         return out
 
     # All cells of some rows and columns
@@ -550,6 +580,28 @@ class KindImputations(Imputations):
                 out[j] = levels_of(scale, own, limits)[0]
             else:
                 out[j] = scale.restored(own[0])[0]
+        return out
+
+    def replicate(
+        self, number: int, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray | None
+    ) -> np.ndarray:
+        """New observations of the cells under a draw, in the values of each column."""
+        rng, coding, drawn = self._replication(number), self._coding, self.draw(number)
+        out = np.empty(len(rows))
+        for g in np.unique(coding.scale_of[columns]).tolist():
+            mine, scale = np.flatnonzero(coding.scale_of[columns] == g), coding.scales[g]
+            i, first = rows[mine], coding.first_latent[columns[mine]]
+            own = None if weights is None else weights[mine]
+            latent = np.array(
+                [self._noisy(number, i, first + k, own, rng) for k in range(scale.n_latent)]
+            )
+            if drawn.row_thresholds.size:
+                inner = drawn.row_thresholds[i, 1:-1]
+                out[mine] = scale.levels[(latent[0][:, np.newaxis] > inner).sum(axis=1)]
+            elif scale.has_levels:
+                out[mine] = levels_of(scale, latent, drawn.limits)
+            else:
+                out[mine] = scale.restored(latent[0])
         return out
 
     def within(

@@ -254,6 +254,16 @@ class LevelPosterior:
         """Not supported: margins do not say how probable a level is."""
         raise NotSupportedError("predictions by margins have no predictive density.")
 
+    def log_likelihood(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        values: np.ndarray,
+        weights: np.ndarray | None,
+    ) -> np.ndarray:
+        """Not supported: margins do not say how probable a level is."""
+        raise NotSupportedError("predictions by margins have no likelihood.")
+
     def imputations(self, n: int, seed: int) -> Imputations:
         """Not supported: margins do not say how probable a level is."""
         raise NotSupportedError("predictions by margins have no draws.")

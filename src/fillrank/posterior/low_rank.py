@@ -247,7 +247,7 @@ class LowRankPosterior:
         _share_out(work, len(rows), left.shape[1], workers)
         return out
 
-    def _values(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def signals(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The signal of every draw (draws, cells), in standard units."""
         values = np.empty((len(self.draws), len(rows)))
         for draw, out in zip(self.draws, values, strict=True):
@@ -264,7 +264,7 @@ class LowRankPosterior:
         def work(start: int, stop: int) -> None:
             for first in range(start, stop, _BLOCK):
                 block = slice(first, min(first + _BLOCK, stop))
-                values = self._values(rows[block], columns[block])
+                values = self.signals(rows[block], columns[block])
                 low, high = quantiles(values, tails)
                 if kind == "observation":
                     # Noise can also move a quantile inwards, if a few draws are far from the others.
@@ -310,13 +310,29 @@ class LowRankPosterior:
         def work(start: int, stop: int) -> None:
             for first in range(start, stop, _BLOCK):
                 block = slice(first, min(first + _BLOCK, stop))
-                distance = self._values(rows[block], columns[block]) - standard[block]
+                distance = self.signals(rows[block], columns[block]) - standard[block]
                 noise = self._noise(rows[block], columns[block])
                 terms = log_densities(distance, noise, degrees, self.law)
                 out[block] = logsumexp(terms, axis=0)
 
         _share_out(work, len(rows), len(self.draws) * self.draws[0].left.shape[1], workers)
         return out - np.log(len(self.draws)) - np.log(scale)
+
+    def log_likelihood(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        values: np.ndarray,
+        weights: np.ndarray | None,
+    ) -> np.ndarray:
+        """Logarithms of the density of observed values under every draw, (draws, cells)."""
+        location, scale = self.units.location[columns], self.units.scale[columns]
+        distance = self.signals(rows, columns) - (values - location) / scale
+        noise = self._noise(rows, columns)
+        if weights is not None:
+            noise = noise / weights
+        degrees = self._student().degrees[:, np.newaxis]
+        return log_densities(distance, noise, degrees, self.law) - np.log(scale)
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Posterior means of all cells of the given rows and columns: a matrix."""

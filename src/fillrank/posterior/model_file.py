@@ -292,6 +292,8 @@ _MARGIN_PARTS: dict[str, Any] = _COMMON | {
 }
 _MARGIN_REQUIRED = _REQUIRED | {"levels_", "penalty_"}
 
+# Settings that have another name in files, which it stays.
+_NAMES_IN_FILES = {"keep_empty_features": "keep_empty"}
 _SHARED_SETTINGS = {"max_rank", "n_threads", "progress", "random_state"}
 _RUN_SETTINGS = _SHARED_SETTINGS | {
     "burn_in", "dtype", "keep_empty", "missingness", "n_chains", "n_sweeps", "noise", "robust", "start",
@@ -351,9 +353,9 @@ def write_model(path: str | os.PathLike[str], model: ModelParts, with_data: bool
     } | model.record.fitted_attributes()
     parts = {name: fitted[name] for name in names if fitted.get(name) is not None} | {
         "settings": {
-            name: _as_json(value)
+            _NAMES_IN_FILES.get(name, name): _as_json(value)
             for name, value in model.settings.items()
-            if name in _LAYOUTS[model.method].settings
+            if _NAMES_IN_FILES.get(name, name) in _LAYOUTS[model.method].settings
         },
         "table": _table_part(model.observations, with_data),
     }
@@ -619,7 +621,8 @@ def _checked_settings(method: str, settings: dict[str, Any]) -> dict[str, Any]:
         raise ReadError(f"it has settings that are not known: {in_short(sorted(unknown))}.")
     if (n_threads := settings.get("n_threads")) is not None:
         check_integer("n_threads", n_threads, 1, _MOST_THREADS)
-    return settings
+    names = {in_file: name for name, in_file in _NAMES_IN_FILES.items()}
+    return {names.get(name, name): value for name, value in settings.items()}
 
 
 def _observations_of(table: _Table | _Table3 | None) -> Observations:

@@ -115,6 +115,15 @@ class Posterior(Protocol):
     ) -> np.ndarray:
         """Logarithms of the predictive density at new observations of the cells."""
 
+    def log_likelihood(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        values: np.ndarray,
+        weights: np.ndarray | None,
+    ) -> np.ndarray:
+        """Logarithms of the density of observed values under every draw, (draws, cells)."""
+
     def fold_in(
         self,
         entries: Entries,

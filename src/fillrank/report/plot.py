@@ -9,6 +9,7 @@ from fillrank.report.column_intervals import intervals
 from fillrank.report.features import feature_effects, variance_shares
 from fillrank.report.held_out import calibration, predicted
 from fillrank.report.maps import map
+from fillrank.report.predictive import predictive_check
 from fillrank.report.run_plots import path, rank, spectrum, trace
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "matrix",
     "path",
     "predicted",
+    "predictive_check",
     "rank",
     "spectrum",
     "trace",

@@ -157,14 +157,15 @@ def to_wide(observations: Observations, matrix: np.ndarray) -> Any:
     in_pandas = origin.backend.is_pandas_like()
     if in_pandas and not in_column and _is_plain(observations):
         return _with_index(observations, matrix)
-    cells = _name_cells(observations, _restore_columns(observations, matrix))
+    columns = restore_columns(observations, matrix, origin.backend)
+    cells = name_cells(observations, columns, origin.backend)
     others = [*origin.passive]
     if (in_column or not in_pandas) and origin.row_field is not None:
         field = unused_name(origin.row_field, cells)
-        row_labels = _typed_labels(observations.row_labels)
+        row_labels = typed_labels(observations.row_labels)
         others.append(PassiveColumn(origin.label_position, field, row_labels))
     for column in sorted(others, key=lambda column: column.position):
-        cells = _insert(cells, *column)
+        cells = insert_column(cells, *column)
     if in_pandas:
         return _pandas_frame(observations, cells, in_column)
     return nw.from_dict(cells, backend=origin.backend).to_native()
@@ -195,8 +196,8 @@ def _index(observations: Observations) -> Any:
     return library.Index(_frame_labels(observations.row_labels), name=origin.row_field)
 
 
-def _restore_columns(observations: Observations, matrix: np.ndarray) -> list[Any]:
-    """The columns of a completed matrix, in their own types."""
+def restore_columns(observations: Observations, matrix: np.ndarray, backend: Any) -> list[Any]:
+    """The columns of a completed matrix, in their own types, for a library of data frames."""
     types = observations.column_types
     if types is None:
         return [matrix[:, j] for j in range(matrix.shape[1])]
@@ -204,16 +205,16 @@ def _restore_columns(observations: Observations, matrix: np.ndarray) -> list[Any
     fractions = observations.column_index[observations.stored_values % 1 != 0]
     is_whole[fractions] = False
     return [
-        restore_column(matrix[:, j], kind, observations.origin.backend, bool(is_whole[j]))
+        restore_column(matrix[:, j], kind, backend, bool(is_whole[j]))
         for j, kind in enumerate(types)
     ]
 
 
-def _name_cells(observations: Observations, columns: list[Any]) -> dict[Any, Any]:
+def name_cells(observations: Observations, columns: list[Any], backend: Any) -> dict[Any, Any]:
     """Columns by their names, which are text in all libraries but pandas."""
     labels = observations.column_labels
     names = _frame_labels(labels).tolist()
-    if not observations.origin.backend.is_pandas_like():
+    if not backend.is_pandas_like():
         names = [replace_surrogates(str(label)) for label in labels]
     if len(set(names)) < len(names):
         raise InputError(
@@ -223,7 +224,7 @@ def _name_cells(observations: Observations, columns: list[Any]) -> dict[Any, Any
     return dict(zip(names, columns, strict=True))
 
 
-def _insert(cells: dict[Any, Any], position: int, name: Any, values: Any) -> dict[Any, Any]:
+def insert_column(cells: dict[Any, Any], position: int, name: Any, values: Any) -> dict[Any, Any]:
     """Columns with one more at a position."""
     items = list(cells.items())
     return dict([*items[:position], (name, values), *items[position:]])
@@ -273,8 +274,8 @@ def to_long(
     """
     row_field, column_field, value_field = _long_fields(observations.origin)
     table = {
-        row_field: _typed_labels(as_labels(rows)),
-        column_field: _typed_labels(as_labels(columns)),
+        row_field: typed_labels(as_labels(rows)),
+        column_field: typed_labels(as_labels(columns)),
     }
     for name, values in fields.items():
         table[unused_name(value_field if name == "value" else name, table)] = np.asarray(values)
@@ -293,7 +294,18 @@ def to_column_table(
     >>> to_column_table(observations, ["milk"], {"rmse": [0.5]}).to_dict("list")
     {'column': ['milk'], 'rmse': [0.5]}
     """
-    table = {_long_fields(observations.origin)[1]: _typed_labels(as_labels(columns))}
+    return to_label_table(observations, "columns", columns, fields)
+
+
+def to_label_table(
+    observations: Observations,
+    side: Literal["rows", "columns"],
+    labels: Any,
+    fields: Mapping[str, np.ndarray],
+) -> Any:
+    """Make a table of results for rows, or for columns, with their labels first; see `to_long`."""
+    name_of_labels = _long_fields(observations.origin)[0 if side == "rows" else 1]
+    table = {name_of_labels: typed_labels(as_labels(labels))}
     for name, values in fields.items():
         table[unused_name(name, table)] = np.asarray(values)
     return to_frame(observations, table)
@@ -301,7 +313,12 @@ def to_column_table(
 
 def to_frame(observations: Observations, fields: Mapping[Any, np.ndarray]) -> Any:
     """Make a data frame in the library that the entries came from, or as `to_long` does without one."""
-    backend = observations.origin.backend or _installed()
+    return new_frame(fields, observations.origin.backend)
+
+
+def new_frame(fields: Mapping[Any, np.ndarray], backend: Any = None) -> Any:
+    """Make a data frame in a library, or in one that is installed; a dict of arrays if none is."""
+    backend = backend or installed_backend()
     return fields if backend is None else nw.from_dict(fields, backend=backend).to_native()
 
 
@@ -330,12 +347,13 @@ def unused_name(name: Any, taken: Iterable[Any]) -> Any:
     return name
 
 
-def _installed() -> Literal["pandas", "polars", "pyarrow"] | None:
+def installed_backend() -> Literal["pandas", "polars", "pyarrow"] | None:
+    """A library of data frames that is installed."""
     libraries: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
     return next((library for library in libraries if find_spec(library)), None)
 
 
-def _typed_labels(labels: np.ndarray) -> np.ndarray:
+def typed_labels(labels: np.ndarray) -> np.ndarray:
     """Convert labels of mixed types to text, because the columns of data frames are typed."""
     if labels.dtype.kind == "O" and len({type(label) for label in labels}) > 1:
         labels = np.array([str(label) for label in labels], dtype=object)
@@ -352,7 +370,12 @@ def _frame_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def fill_in(observations: Observations, matrix: np.ndarray) -> Any:
-    """The matrix with the observed values put in, as the type of table that was given.
+    """The matrix with the observed values put in, as the type of table that was given."""
+    return to_wide(observations, put_observed(observations, matrix))
+
+
+def put_observed(observations: Observations, matrix: np.ndarray) -> np.ndarray:
+    """Put the observed values into the matrix, in place.
 
     A value that is known to be in an interval is the predicted one, or the end that is closest to it.
     """
@@ -364,4 +387,4 @@ def fill_in(observations: Observations, matrix: np.ndarray) -> Any:
         within = np.where(np.isnan(predicted), values, np.clip(predicted, low, high))
         values = np.where(is_interval, within, values)
     matrix[rows, columns] = values
-    return to_wide(observations, matrix)
+    return matrix

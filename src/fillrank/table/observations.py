@@ -123,7 +123,12 @@ class Observations:
 
     @classmethod
     def of(
-        cls, data: Any, weights: Any = None, *, like: Observations | None = None
+        cls,
+        data: Any,
+        weights: Any = None,
+        *,
+        like: Observations | None = None,
+        missing_values: Any = None,
     ) -> Observations:
         """Convert and check any data that represents a matrix with missing entries.
 
@@ -137,6 +142,8 @@ class Observations:
         like : Observations, optional
             The table of a fit, if ``data`` has new rows or entries for it. Columns of the same labels
             are read as they were there.
+        missing_values : list of numbers and text, optional
+            Values that stand for missing ones, such as ``[99, -999, "unknown"]``.
         """
         if isinstance(data, Observations):
             if weights is not None:
@@ -145,19 +152,21 @@ class Observations:
                     place=Setting("weights"),
                     advice="Give the weights to from_triplets, from_matrix or from_table.",
                 )
+            if missing := given_missing_values(missing_values):
+                data = data.without_values(missing)
             return data if like is None else recode(data, like)
         if isinstance(data, (str, PathLike)):
             raise InputError(
                 f"a matrix or a table is required; got a path. Use read({str(data)!r})."
             )
         if not is_data_frame(data):
-            return cls.from_matrix(data, weights=weights)
+            return cls.from_matrix(data, weights=weights, missing_values=missing_values)
         if weights is None:
-            return cls.from_table(data, like=like)
-        return cls._from_wide(data, weights)
+            return cls.from_table(data, like=like, missing_values=missing_values)
+        return cls._from_wide(data, weights, missing_values)
 
     @classmethod
-    def _from_wide(cls, data: Any, weights: Any) -> Observations:
+    def _from_wide(cls, data: Any, weights: Any, missing_values: Any) -> Observations:
         frame = as_frame(data)
         if named_fields(frame.columns, "auto") is not None:
             raise InputError(
@@ -165,7 +174,7 @@ class Observations:
                 place=Setting("weights"),
                 advice="Name its column of weights, as in Observations.from_table(X, weight=...).",
             )
-        table = wide_table(frame)
+        table = wide_table(frame, WideOptions(missing=given_missing_values(missing_values)))
         return cls.from_wide(table, wide_weights(weights, table))
 
     @classmethod
