@@ -60,8 +60,8 @@ BAD = {
     "utf-16": (TABLE.encode("utf-16"), ["zero bytes", "--encoding utf-16"]),
     "a header twice": ("name,a,b,a\nx,1,2,\ny,4,,6\n", ["'a' more than once", "Rename one"]),
     "thousands": (
-        'name,a,b\nx,"1,234.5",2\ny,3,\nz,4,5\n',
-        ["line 2", "must be a number, got '1,234.5'"],
+        'name,a,b\nx,"1,234.5",2\ny,"3,5",\nz,4,5\n',
+        ["line 3, column 'a'", "must be a number, got '3,5'", "--decimal", "--thousands"],
     ),
     "a long table of many columns": (
         "when,who,what,grade,place\nd1,Ana,tea,5,here\nd2,Ben,tea,4,here\n",

@@ -14,10 +14,11 @@ from fillrank.io.files import decode, is_open_file, read_bytes, read_content
 from fillrank.io.matrix_market import read_matrix_market
 from fillrank.io.numpy_files import read_npy, read_npz
 from fillrank.io.parquet import ParquetFile, read_parquet_table
-from fillrank.io.text_layout import read_text
+from fillrank.io.text_layout import ReadTable, read_text
 from fillrank.table.frames import is_data_frame
-from fillrank.table.layout import Layout, LongFields, given_fields, given_ignore
+from fillrank.table.layout import Layout, LongFields, given_fields, given_names
 from fillrank.table.missing_values import given_missing_values
+from fillrank.table.number_text import given_style
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
 from fillrank.table.weights import WeightField, given_weight, refuse_for_wide
@@ -26,6 +27,7 @@ from fillrank.table.wide_frames import WideOptions
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".data")
 MATRIX_MARKET_ENDINGS = (".mtx", ".mm")
 MATRIX_ENDINGS = (*MATRIX_MARKET_ENDINGS, ".npy", ".npz")
+SHEET_ENDINGS = (".xlsx", ".xlsm", ".xls", ".ods")
 ENDINGS = (*TEXT_ENDINGS, ".parquet", *MATRIX_ENDINGS)
 
 
@@ -60,7 +62,11 @@ def read(
     standard_error: Any = None,
     label: Any = None,
     ignore: Any = (),
+    columns: Any = (),
     missing_values: Any = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    sheet: str | None = None,
     format: str | None = None,
     name: str | None = None,
 ) -> Observations:
@@ -108,8 +114,16 @@ def read(
         The column of a wide table that contains the row labels.
     ignore : name of a column, or list of str
         Columns of a wide table that are not fitted; completed files have them as they are.
+    columns : name of a column, or list of str
+        The only columns of a wide table that are fitted; completed files have the others as they are.
     missing_values : list of numbers and text
         Further values that stand for missing ones, such as ``[99, -999, "unknown"]``.
+    decimal : {".", ","}, optional
+        The decimal mark of numbers that are text. By default it is found out, column by column.
+    thousands : {",", ".", "'", "space", "none"}, optional
+        The mark between thousands of numbers that are text. By default it is found out.
+    sheet : str, optional
+        The sheet of a spreadsheet; by default the first that is not empty.
     format : str, optional
         The kind of a file whose name does not have one of the endings above, such as "csv".
     name : str, optional
@@ -145,9 +159,48 @@ def read(
     >>> read(io.StringIO(text), format="csv").notes
     ("1 value of column 'lead' is a limit such as <0.5.", "Column 'smoker' holds yes and no.")
     """
-    fields = given_fields(row, column, value, layout)
-    weights = given_weight(weight, standard_error)
-    options = WideOptions(label, given_ignore(ignore), given_missing_values(missing_values))
+    return read_source(
+        source,
+        TableOptions(
+            given_fields(row, column, value, layout),
+            layout,
+            duplicates,
+            given_weight(weight, standard_error),
+            WideOptions(
+                label,
+                given_names(ignore),
+                given_missing_values(missing_values),
+                only=given_names(columns),
+                style=given_style(decimal, thousands),
+            ),
+            sheet,
+        ),
+        format,
+        name,
+    ).data
+
+
+class TableOptions(NamedTuple):
+    """How to read a table; the arguments of `read`, checked."""
+
+    fields: LongFields | None
+    layout: Layout
+    duplicates: Duplicates
+    weight: WeightField | None
+    wide: WideOptions
+    sheet: str | None = None
+
+    @property
+    def are_for_tables(self) -> bool:
+        """Whether some are for tables with columns, which a matrix does not have."""
+        has_columns = self.wide.label is not None or self.wide.ignore or self.wide.only
+        return bool(self.fields or self.layout != "auto" or has_columns)
+
+
+def read_source(
+    source: Any, options: TableOptions, format: str | None = None, name: str | None = None
+) -> ReadTable:
+    """Read a table, and its text if it is a wide text table; `read` explains the arguments."""
     if isinstance(source, (str, PathLike)):
         files = find_files(Path(source), format, name)
     elif is_open_file(source):
@@ -155,10 +208,10 @@ def read(
     else:
         if format is not None or name is not None:
             raise InputError(f"format and name are for files; got {type(source).__name__}.")
-        return _from_memory(source, fields, layout, duplicates, weights, options)
+        return ReadTable(_from_memory(source, options))
     # Errors of readers have a place in the file; those of tables do not name the file yet.
     with located_errors(name or (files[0].name if len(files) == 1 else str(source)), files[0].name):
-        return _read_files(files, fields, layout, duplicates, weights, options)
+        return _read_files(files, options)
 
 
 @contextmanager
@@ -187,26 +240,25 @@ def _has_place(error: InputError, name: str) -> bool:
     return error.place is not None and str(error.place).startswith(name)
 
 
-def _read_files(
-    files: list[SourceFile],
-    fields: LongFields | None,
-    layout: Layout,
-    duplicates: Duplicates,
-    weight: WeightField | None,
-    options: WideOptions,
-) -> Observations:
+def _read_files(files: list[SourceFile], options: TableOptions) -> ReadTable:
     file = files[0]
+    if options.sheet is not None and file.ending not in SHEET_ENDINGS:
+        raise InputError(
+            "only spreadsheets have sheets", place=Setting("sheet"), value=options.sheet
+        )
     if file.ending in TEXT_ENDINGS:
-        return read_text(file.text(), file.name, fields, layout, duplicates, weight, options)
+        return read_text(file.text(), file.name, *options[:5])
     if file.ending == ".parquet":
         parquet = [ParquetFile(each.seekable(), each.name) for each in files]
-        return read_parquet_table(parquet, fields, layout, duplicates, weight, options)
-    refuse_for_wide(weight)
-    if fields or layout != "auto" or options.label is not None or options.ignore:
+        return ReadTable(read_parquet_table(parquet, *options[:5]))
+    refuse_for_wide(options.weight)
+    if options.are_for_tables:
         raise InputError(
-            f"row, column, value, layout, label and ignore are for tables, not for {file.ending}."
+            "row, column, value, layout, label, ignore and columns are for tables, not for "
+            f"{file.ending}."
         )
-    return _read_matrix(file, duplicates).without_values(options.missing)
+    data = _read_matrix(file, options.duplicates)
+    return ReadTable(data.without_values(options.wide.missing))
 
 
 def _read_matrix(file: SourceFile, duplicates: Duplicates) -> Observations:
@@ -218,30 +270,19 @@ def _read_matrix(file: SourceFile, duplicates: Duplicates) -> Observations:
         return read_arrays(opened, file.name, duplicates)
 
 
-def _from_memory(
-    source: Any,
-    fields: LongFields | None,
-    layout: Layout,
-    duplicates: Duplicates,
-    weight: WeightField | None,
-    options: WideOptions,
-) -> Observations:
+def _from_memory(source: Any, options: TableOptions) -> Observations:
     if is_data_frame(source):
-        arguments = fields._asdict() if fields else {"layout": layout}
-        if weight is not None:
-            arguments |= weight.arguments()
-        return Observations.from_table(
-            source, **arguments, **options.arguments(), duplicates=duplicates
-        )
-    refuse_for_wide(weight)
+        return Observations.from_frame(source, *options[:5])
+    refuse_for_wide(options.weight)
+    missing = options.wide.missing
     if isinstance(source, Observations):
-        return source.without_values(options.missing)
-    if fields or layout != "auto" or options.label is not None or options.ignore:
+        return source.without_values(missing)
+    if options.are_for_tables:
         raise InputError(
-            "row, column, value, layout, label and ignore are for tables with columns; got "
+            "row, column, value, layout, label, ignore and columns are for tables with columns; got "
             f"{type(source).__name__}."
         )
-    return Observations.from_matrix(source, duplicates=duplicates).without_values(options.missing)
+    return Observations.from_matrix(source, duplicates=options.duplicates).without_values(missing)
 
 
 def _own_name(file: IO[Any]) -> str:
