@@ -12,7 +12,8 @@ from fillrank.io.csv_writer import significant_digits
 from helpers.processes import LIMIT
 from helpers.result_files import read_csv, read_json
 
-RESULTS = set(output.RESULTS)
+NAMES = output.result_names("table")
+RESULTS = set(NAMES)
 
 
 def names_in(folder):
@@ -28,8 +29,9 @@ def test_wide_table_is_filled_and_observed_values_are_unchanged(
     ran = complete(write_wide(name, delimiter))
     assert ran.code == 0, ran.err
     folder = tmp_path / "table-filled"
-    assert names_in(folder) == RESULTS
-    header, *lines = read_csv(folder / "filled.csv")
+    names = output.result_names("table", f".{name[-3:]}")
+    assert names_in(folder) == set(names)
+    header, *lines = read_csv(folder / names.filled, delimiter)
     assert header == ["name", *(f"column {j}" for j in range(matrix.shape[1]))]
     assert [line[0] for line in lines] == [f"row {i}" for i in range(len(matrix))]
     filled = np.array([line[1:] for line in lines], dtype=float)
@@ -201,7 +203,7 @@ def test_no_hold_out_no_error(complete, write_wide, tmp_path):
 def test_quiet_prints_only_the_list_of_files(complete, write_wide):
     ran = complete(write_wide(), "--quiet", "-o", "here")
     assert ran.err == ""
-    assert ran.out.split() == [f"here/{name}" for name in output.RESULTS]
+    assert ran.out.split() == [f"here/{name}" for name in NAMES]
 
 
 def test_intervals_can_be_left_out(complete, write_wide, tmp_path):

@@ -179,7 +179,7 @@ def test_bugs_are_not_hidden(complete, write_wide, tmp_path, monkeypatch):
 
 def test_a_folder_in_place_of_a_result_is_refused(tmp_path):
     (tmp_path / "filled.csv").mkdir()
-    with pytest.raises(OutputError, match="is a folder"), staged(tmp_path, output.RESULTS, True):
+    with pytest.raises(OutputError, match="is a folder"), staged(tmp_path, output.result_names("table"), True):
         pass
 
 

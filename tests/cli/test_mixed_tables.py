@@ -141,7 +141,7 @@ def test_the_error_is_that_of_numbers_and_of_levels(fillrank, survey, tmp_path):
     assert "RMSE of numbers 0." in ran.out
     assert "of levels predicted correctly (" in ran.out
     assert "Noise level" not in ran.out
-    page = read(tmp_path / "out" / "report.html")
+    page = read(tmp_path / "out" / "t-report.html")
     assert "ordered levels" in page.text["columns"]
     assert "18 values of column 'lead' are limits such as" in page.text["columns"]
     results = json.loads((tmp_path / "out" / "summary.json").read_text())

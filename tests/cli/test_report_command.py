@@ -21,7 +21,7 @@ def asked(monkeypatch):
 def test_held_out_entries_are_predicted_by_a_model_without_them(fillrank, write_wide, asked):
     ran = fillrank("report", write_wide(), *QUICK)
     assert ran.code == 0, ran.err
-    assert ran.out == "report.html"
+    assert ran.out == "table-report.html"
     ((model, test, title, tested),) = asked
     assert title.endswith("table.csv")
     assert len(model.observations_) == len(test) + len(tested.observations_)
@@ -53,6 +53,6 @@ def test_an_existing_report_is_not_replaced(fillrank, keep, write_wide, tmp_path
 def test_complete_writes_a_report(fillrank, write_wide, tmp_path, asked, monkeypatch):
     monkeypatch.setattr("fillrank.cli.complete._save_plot", lambda ax, path: path.touch())
     assert fillrank("complete", write_wide(), *QUICK).code == 0
-    assert (tmp_path / "table-filled" / "report.html").exists()
+    assert (tmp_path / "table-filled" / "table-report.html").exists()
     ((model, test, _, tested),) = asked
     assert len(model.observations_) == len(test) + len(tested.observations_)

@@ -61,7 +61,7 @@ BAD = {
     "a header twice": ("name,a,b,a\nx,1,2,\ny,4,,6\n", ["'a' more than once", "Rename one"]),
     "thousands": (
         'name,a,b\nx,"1,234.5",2\ny,"3,5",\nz,4,5\n',
-        ["line 3, column 'a'", "must be a number, got '3,5'", "--decimal", "--thousands"],
+        ["line 2, column 'a'", "must be a number, got '1,234.5'", "--decimal", "--thousands"],
     ),
     "a long table of many columns": (
         "when,who,what,grade,place\nd1,Ana,tea,5,here\nd2,Ben,tea,4,here\n",

@@ -84,6 +84,10 @@ def compare(
     na: options.MissingValues = None,
     label: options.Label = None,
     ignore: options.Ignore = None,
+    columns: options.Columns = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    sheet: options.Sheet = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
@@ -120,11 +124,11 @@ def compare(
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore,
+        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
     )  # fmt: skip
     if file is not None:
         _check_file(file, force, origin.inputs)
-    data = source.read(origin, quiet, to_fill=False)
+    data = source.read(origin, quiet)
     given = features.read(origin, data)
     parts = [Split(*data.split(hold_out, random_state=seed + k), given) for k in range(splits)]
     of_all = Settings(threads=threads, seed=seed)

@@ -5,15 +5,25 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from fillrank.errors import InputError, ReadError, Setting
-from fillrank.io.files import decode, is_open_file, read_bytes, read_content
+from fillrank.errors import FileLocation, FillrankError, InputError, ReadError, Setting
+from fillrank.io.files import (
+    decode_with_mark,
+    is_open_file,
+    read_bytes,
+    read_content,
+    read_only_member,
+)
+from fillrank.io.json_tables import at_record, read_json
 from fillrank.io.matrix_market import read_matrix_market
 from fillrank.io.numpy_files import read_npy, read_npz
 from fillrank.io.parquet import ParquetFile, read_parquet_table
+from fillrank.io.spreadsheets import read_sheet
+from fillrank.io.text import KnownText
 from fillrank.io.text_layout import ReadTable, read_text
 from fillrank.table.frames import is_data_frame
 from fillrank.table.layout import Layout, LongFields, given_fields, given_names
@@ -27,8 +37,10 @@ from fillrank.table.wide_frames import WideOptions
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".data")
 MATRIX_MARKET_ENDINGS = (".mtx", ".mm")
 MATRIX_ENDINGS = (*MATRIX_MARKET_ENDINGS, ".npy", ".npz")
+JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 SHEET_ENDINGS = (".xlsx", ".xlsm", ".xls", ".ods")
-ENDINGS = (*TEXT_ENDINGS, ".parquet", *MATRIX_ENDINGS)
+TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet", *SHEET_ENDINGS, *JSON_ENDINGS, *MATRIX_ENDINGS)
+ENDINGS = (*TABLE_ENDINGS, ".zip")
 
 
 class SourceFile(NamedTuple):
@@ -40,8 +52,12 @@ class SourceFile(NamedTuple):
     is_gzip: bool
 
     def text(self) -> str:
+        return self.marked_text().removeprefix("\ufeff")
+
+    def marked_text(self) -> str:
+        """The text, with its byte order mark if it has one."""
         content = read_content(self.source, self.name, is_gzip=self.is_gzip)
-        return decode(content, self.name)
+        return decode_with_mark(content, self.name)
 
     def seekable(self) -> Path | io.BytesIO:
         """The path, or the content of the open file."""
@@ -86,6 +102,11 @@ def read(
         - ``.parquet``: read by pyarrow, or by polars if pyarrow is not installed, and interpreted as
           by `Observations.from_table`. A long table may be in several files: ``ratings/*.parquet``
           reads them in the order of their names.
+        - ``.xlsx``, ``.xls``, ``.ods``: a sheet of a spreadsheet, read by python-calamine
+          (``pip install "fillrank[excel]"``). Rows above the table with a single cell are a title.
+        - ``.json``: a list of objects, an object of columns, an object with columns, index and data, or
+          a list of lists; ``.jsonl``, ``.ndjson``: an object, or a list, on each line.
+        - ``.zip``: the only table in it.
         - ``.mtx``, ``.mm``, each also with ``.gz``: Matrix Market. Entries that are not stored are
           missing.
         - ``.npy``: an array, in which NaN is missing. ``.npz``: one array; or ``rows``, ``columns`` and
@@ -159,25 +180,23 @@ def read(
     >>> read(io.StringIO(text), format="csv").notes
     ("1 value of column 'lead' is a limit such as <0.5.", "Column 'smoker' holds yes and no.")
     """
-    return read_source(
-        source,
-        TableOptions(
-            given_fields(row, column, value, layout),
-            layout,
-            duplicates,
-            given_weight(weight, standard_error),
-            WideOptions(
-                label,
-                given_names(ignore),
-                given_missing_values(missing_values),
-                only=given_names(columns),
-                style=given_style(decimal, thousands),
-            ),
-            sheet,
-        ),
-        format,
-        name,
-    ).data
+    options = make_options(
+        row=row,
+        column=column,
+        value=value,
+        layout=layout,
+        duplicates=duplicates,
+        weight=weight,
+        standard_error=standard_error,
+        label=label,
+        ignore=ignore,
+        columns=columns,
+        missing_values=missing_values,
+        decimal=decimal,
+        thousands=thousands,
+        sheet=sheet,
+    )
+    return read_source(source, options, format, name).data
 
 
 class TableOptions(NamedTuple):
@@ -195,6 +214,40 @@ class TableOptions(NamedTuple):
         """Whether some are for tables with columns, which a matrix does not have."""
         has_columns = self.wide.label is not None or self.wide.ignore or self.wide.only
         return bool(self.fields or self.layout != "auto" or has_columns)
+
+
+def make_options(
+    *,
+    row: Any,
+    column: Any,
+    value: Any,
+    layout: Layout,
+    duplicates: Duplicates,
+    weight: Any,
+    standard_error: Any,
+    label: Any,
+    ignore: Any,
+    columns: Any,
+    missing_values: Any,
+    decimal: str | None,
+    thousands: str | None,
+    sheet: str | None,
+) -> TableOptions:
+    """Check the arguments of `read`."""
+    return TableOptions(
+        given_fields(row, column, value, layout),
+        layout,
+        duplicates,
+        given_weight(weight, standard_error),
+        WideOptions(
+            label,
+            given_names(ignore),
+            given_missing_values(missing_values),
+            only=given_names(columns),
+            style=given_style(decimal, thousands),
+        ),
+        sheet,
+    )
 
 
 def read_source(
@@ -241,24 +294,59 @@ def _has_place(error: InputError, name: str) -> bool:
 
 
 def _read_files(files: list[SourceFile], options: TableOptions) -> ReadTable:
-    file = files[0]
+    file = _unpack(files[0])
     if options.sheet is not None and file.ending not in SHEET_ENDINGS:
         raise InputError(
             "only spreadsheets have sheets", place=Setting("sheet"), value=options.sheet
         )
     if file.ending in TEXT_ENDINGS:
-        return read_text(file.text(), file.name, *options[:5])
-    if file.ending == ".parquet":
-        parquet = [ParquetFile(each.seekable(), each.name) for each in files]
-        return ReadTable(read_parquet_table(parquet, *options[:5]))
+        found = read_text(file.marked_text(), file.name, *options[:5])
+    elif file.ending == ".parquet":
+        parquet = [ParquetFile(each.seekable(), each.name) for each in (file, *files[1:])]
+        found = ReadTable(read_parquet_table(parquet, *options[:5]))
+    elif file.ending in SHEET_ENDINGS:
+        found = _read_sheet(file, options)
+    elif file.ending in JSON_ENDINGS:
+        found = _read_json(file, options)
+    else:
+        found = ReadTable(_read_only_matrix(file, options))
+    return found._replace(ending=file.ending)
+
+
+def _unpack(file: SourceFile) -> SourceFile:
+    """The only table in a zip file; other files as they are."""
+    if file.ending != ".zip":
+        return file
+    content = read_bytes(file.source, file.name)
+    member, content = read_only_member(content, file.name, TABLE_ENDINGS)
+    ending = Path(member).suffix.lower()
+    return SourceFile(io.BytesIO(content), f"{file.name} ({member})", ending, False)
+
+
+def _read_sheet(file: SourceFile, options: TableOptions) -> ReadTable:
+    text, source, notes = read_sheet(read_bytes(file.source, file.name), file.name, options.sheet)
+    table = read_text(text, source, *options[:5], KnownText(","))
+    return table._replace(data=replace(table.data, notes=(*notes, *table.data.notes)))
+
+
+def _read_json(file: SourceFile, options: TableOptions) -> ReadTable:
+    text, has_header = read_json(file.text(), file.name)
+    try:
+        return read_text(text, file.name, *options[:5], KnownText(",", has_header))
+    except FillrankError as error:
+        if isinstance(error.place, FileLocation) and error.place.line is not None:
+            raise error.moved(at_record(error.place, has_header)) from error
+        raise
+
+
+def _read_only_matrix(file: SourceFile, options: TableOptions) -> Observations:
     refuse_for_wide(options.weight)
     if options.are_for_tables:
         raise InputError(
             "row, column, value, layout, label, ignore and columns are for tables, not for "
             f"{file.ending}."
         )
-    data = _read_matrix(file, options.duplicates)
-    return ReadTable(data.without_values(options.wide.missing))
+    return _read_matrix(file, options.duplicates).without_values(options.wide.missing)
 
 
 def _read_matrix(file: SourceFile, duplicates: Duplicates) -> Observations:

@@ -129,6 +129,11 @@ class TextTable(NamedTuple):
             [line[column] for line in self.head if len(line) > column], self.delimiter
         )
 
+    def header(self) -> list[str] | None:
+        """The first line as it is written, with spaces that names do not have; None without a header."""
+        lines = split_lines(self.text, self.delimiter)
+        return next(line for line in lines if not _is_blank(line)) if self.has_header else None
+
     def body(self) -> Iterator[tuple[int, list[str]]]:
         """Iterate over the lines below the header, with their numbers; blank lines are skipped."""
         width = len(self.names)
@@ -255,7 +260,16 @@ def plain_style(delimiter: str) -> NumberStyle:
     return COMMA if delimiter == ";" else POINT
 
 
-def open_table(text: str, source: str, needs_header: bool = False) -> TextTable:
+class KnownText(NamedTuple):
+    """What is known about text that was made from another kind of file; None is to be found out."""
+
+    delimiter: str
+    has_header: bool | None = None
+
+
+def open_table(
+    text: str, source: str, known: KnownText | None = None, needs_header: bool = False
+) -> TextTable:
     """Determine the delimiter and the header.
 
     With ``needs_header``, a first line that may be a header is one, and any other is refused.
@@ -264,10 +278,13 @@ def open_table(text: str, source: str, needs_header: bool = False) -> TextTable:
     head_text = "".join(islice(lines, _HEAD))
     if not head_text:
         raise ReadError("the file is empty", place=source)
-    delimiter = _find_delimiter(head_text, source)
+    delimiter = _find_delimiter(head_text, source) if known is None else known.delimiter
     head = [fields for fields in split_lines(head_text, delimiter) if not _is_blank(fields)]
     width = _most_common_width(head)
-    has_header = _has_header(head, width, delimiter)
+    if known is None or known.has_header is None:
+        has_header = _has_header(head, width, delimiter)
+    else:
+        has_header = known.has_header
     if needs_header and not has_header:
         _check_may_be_header(head, delimiter, source)
         has_header = True

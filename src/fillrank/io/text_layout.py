@@ -5,7 +5,15 @@ from typing import NamedTuple
 import numpy as np
 
 from fillrank.errors import ReadError
-from fillrank.io.text import LabelledTriplets, TextTable, open_table, parse_long, parse_number
+from fillrank.io.dialect import Dialect, find_dialect
+from fillrank.io.text import (
+    KnownText,
+    LabelledTriplets,
+    TextTable,
+    open_table,
+    parse_long,
+    parse_number,
+)
 from fillrank.io.wide_text import read_wide
 from fillrank.table.frames import Origin
 from fillrank.table.layout import Layout, LongFields, named_fields, refuse_for_long
@@ -32,10 +40,16 @@ class WideText(NamedTuple):
 
 
 class ReadTable(NamedTuple):
-    """What was read from a file; ``text`` is None for other files than wide text."""
+    """What was read from a file.
+
+    ``dialect`` is None for files that are not text, and ``text`` if they are not wide. ``ending`` is the
+    kind of the file.
+    """
 
     data: Observations
+    dialect: Dialect | None = None
     text: WideText | None = None
+    ending: str = ".csv"
 
 
 def read_text(
@@ -46,9 +60,14 @@ def read_text(
     duplicates: Duplicates,
     weight: WeightField | None = None,
     options: WideOptions = WideOptions(),  # noqa: B008
+    known: KnownText | None = None,
 ) -> ReadTable:
     """Read a text table; `fillrank.io.read.read` documents the rules."""
-    table = open_table(text, source)
+    has_bom = text.startswith("\ufeff")
+    table = open_table(text.removeprefix("\ufeff"), source, known)
+    dialect = find_dialect(
+        table.text, table.delimiter, table.has_header, has_bom, table.style.decimal
+    )
     fields = fields or named_fields(table.names, layout)
     weight_at = None if weight is None else table.position(weight.name)
     is_wide = layout == "wide" or options.label is not None or bool(options.ignore or options.only)
@@ -62,7 +81,7 @@ def read_text(
         refuse_for_wide(weight)
         wide = read_wide(table, options)
         data = Observations.from_wide(wide, duplicates=duplicates)
-        return ReadTable(data, WideText(table, wide.formats))
+        return ReadTable(data, dialect, WideText(table, wide.formats))
     triplets, row_labels, column_labels, intervals = entries
     if weight is not None and weight.is_error:
         triplets = errors_to_weights(triplets, row_labels, column_labels)
@@ -70,7 +89,7 @@ def read_text(
     data = Observations.from_positions(
         triplets, row_labels, column_labels, origin, duplicates, intervals=intervals
     )
-    return ReadTable(data)
+    return ReadTable(data, dialect)
 
 
 def _long_by_content(
