@@ -71,12 +71,13 @@ def test_long_table_gives_a_long_table_of_the_missing_cells(
     assert (
         "a long table, with rows from 'user', columns from 'item', values from 'rating'" in ran.err
     )
-    header, *lines = read_csv(tmp_path / "ratings-filled" / "filled.csv")
+    ending = name[-4:]
+    header, *lines = read_csv(tmp_path / "ratings-filled" / f"filled{ending}", delimiter)
     assert header == ["user", "item", "rating"]
     # Names stand in the order of their first appearance, so cells are compared as sets.
     cells = {(f"u{i}", f"i{j}") for i, j in np.argwhere(np.isnan(matrix))}
     assert {(row, column) for row, column, _ in lines} == cells
-    intervals = read_csv(tmp_path / "ratings-filled" / "intervals.csv")
+    intervals = read_csv(tmp_path / "ratings-filled" / f"intervals{ending}", delimiter)
     assert [line[:3] for line in intervals[1:]] == lines
     assert intervals[0] == ["user", "item", "rating", "lower", "upper"]
 
@@ -104,15 +105,16 @@ def test_parquet_with_dates_for_names(complete, matrix, tmp_path):
     ran = complete(tmp_path / "table.parquet")
     assert ran.code == 0, ran.err
     expected = [f"2024-01-{day:02d}" for day in range(1, len(matrix) + 1)]
-    header, *lines = read_csv(tmp_path / "table-filled" / "filled.csv")
-    assert header == ["day", *columns]
-    assert [line[0] for line in lines] == expected
+    filled = pd.read_parquet(tmp_path / "table-filled" / "filled.parquet")
+    assert list(filled.columns) == ["day", *columns]
+    assert (filled["day"] == days).all()
+    assert filled.notna().all(axis=None)
     intervals = read_csv(tmp_path / "table-filled" / "intervals.csv")[1:]
     assert {row for row, *_ in intervals} <= set(expected)
 
 
 def test_very_wide_tables_are_written_long(complete, write_wide, tmp_path, monkeypatch):
-    monkeypatch.setattr("fillrank.cli.results.MOST_WIDE_CELLS", 50)
+    monkeypatch.setattr("fillrank.cli.completed_table.MOST_WIDE_CELLS", 50)
     complete(write_wide())
     header = read_csv(tmp_path / "table-filled" / "filled.csv")[0]
     assert header == ["row", "column", "value"]

@@ -42,10 +42,13 @@ def test_report_of_a_model(fillrank, keep, write_wide, asked):
     assert (model.rank_, test, title) == (1, None, "my model")
 
 
-def test_an_existing_report_is_not_replaced(fillrank, keep, write_wide, tmp_path):
+def test_a_report_replaces_an_earlier_one_but_no_other_file(fillrank, keep, write_wide, tmp_path):
     keep(write_wide())
     assert fillrank("report", "model.fillrank").code == 0
-    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!")
+    page = tmp_path / "model-report.html"
+    assert page.read_text(encoding="utf-8").startswith("<!")
+    assert fillrank("report", "model.fillrank").code == 0
+    page.write_text("<!DOCTYPE html>\nmy notes")
     assert_refused(fillrank("report", "model.fillrank"), "already exists", "--force")
     assert_refused(fillrank("report", "none.fillrank", "--force"), "none.fillrank")
 

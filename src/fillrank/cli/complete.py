@@ -173,6 +173,8 @@ class Evaluation(NamedTuple):
 def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
     """Complete the table and show the results; ``more`` may add to them."""
     models.check(job.settings, job.source)
+    if job.output != STANDARD:  # before the table is read, unless it is in a zip file
+        _check_apart(job, output.result_names(job.source.stem, job.source.ending))
     table = source.read_table(job.source, job.quiet)
     data = table.data
     if source.is_complete(data) and not job.quiet:
@@ -182,7 +184,7 @@ def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
         _complete_to_stdout(job, data, written)
         return
     names = output.result_names(job.source.stem, table.ending, is_written_wide(data))
-    output.check_apart([job.output / name for name in names], job.source.inputs)
+    _check_apart(job, names)
     with output.staged(job.output, names, job.force) as stage:
         with_intervals = _plan_output(job, data, names)
         evaluation, model = fit(job, data)
@@ -199,6 +201,10 @@ def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
     if not job.quiet:
         show_results([*summary.describe_model(model, held_out), *more(model)])
     show_files([path for name in names if (path := job.output / name).exists()])
+
+
+def _check_apart(job: Job, names: ResultNames) -> None:
+    output.check_apart([job.output / name for name in names], job.source.inputs)
 
 
 def _complete_to_stdout(job: Job, data: Observations, written: Written) -> None:

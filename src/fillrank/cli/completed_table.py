@@ -129,8 +129,7 @@ def _completed_lines(
         at = [j for j in range(len(table.names)) if j not in others]
         lines = (fields for _, fields in table.body())
         plain = NumberFormat(NumberStyle(written.dialect.decimal))
-        known = formats or (plain,) * len(at)
-        known = tuple(plain if each == PLAIN_FORMAT else each for each in known)
+        known = [plain if each == PLAIN_FORMAT else each for each in formats]
         return table.header(), _fill(lines, model, at, known, keep=True)
     columns = [as_text(label) for label in data.column_labels]
     corner = "row" if data.origin.row_field is None else str(data.origin.row_field)

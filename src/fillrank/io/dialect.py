@@ -23,7 +23,7 @@ class Dialect(NamedTuple):
     has_bom : bool
         Whether the file starts with a byte order mark.
     decimal : str
-        The decimal mark of plain numbers.
+        The decimal mark of numbers.
     """
 
     delimiter: str = ","
@@ -68,14 +68,12 @@ class Dialect(NamedTuple):
         return text.replace(".", self.decimal) if self.decimal != "." else text
 
 
-def find_dialect(
-    text: str, delimiter: str, has_header: bool, has_bom: bool, decimal: str
-) -> Dialect:
+def find_dialect(text: str, delimiter: str, has_header: bool, has_bom: bool) -> Dialect:
     """Find out how a text table is written.
 
     Examples
     --------
-    >>> find_dialect('"id","x"\\n"a",1\\n', ",", True, False, ".")[:4]
+    >>> find_dialect('"id","x"\\n"a",1\\n', ",", True, False)[:4]
     (',', '\\n', (True, True), (True, False))
     """
     head = text[:_HEAD]
@@ -85,6 +83,8 @@ def find_dialect(
     header = tuple(marks.pop(0)) if has_header and marks else ()
     width = max(map(len, marks), default=0)
     body = tuple(any(line[j] for line in marks if len(line) > j) for j in range(width))
+    has_comma = delimiter == ";" and re.search(r"[0-9],[0-9]", head)
+    decimal = "," if has_comma else "."
     return Dialect(delimiter, end[0] if end else "\n", header, body, has_bom, decimal)
 
 

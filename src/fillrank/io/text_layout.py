@@ -17,7 +17,7 @@ from fillrank.io.text import (
 from fillrank.io.wide_text import read_wide
 from fillrank.table.frames import Origin
 from fillrank.table.layout import Layout, LongFields, named_fields, refuse_for_long
-from fillrank.table.number_text import NumberFormat
+from fillrank.table.number_text import PLAIN_FORMAT, NumberFormat
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates, errors_to_weights
 from fillrank.table.weights import WeightField, refuse_for_wide
@@ -36,7 +36,7 @@ class WideText(NamedTuple):
     """A wide table as it was written: its text, and the formats of its fitted columns."""
 
     table: TextTable
-    formats: tuple[NumberFormat, ...] | None
+    formats: tuple[NumberFormat, ...]
 
 
 class ReadTable(NamedTuple):
@@ -65,9 +65,7 @@ def read_text(
     """Read a text table; `fillrank.io.read.read` documents the rules."""
     has_bom = text.startswith("\ufeff")
     table = open_table(text.removeprefix("\ufeff"), source, known)
-    dialect = find_dialect(
-        table.text, table.delimiter, table.has_header, has_bom, table.style.decimal
-    )
+    dialect = find_dialect(table.text, table.delimiter, table.has_header, has_bom)
     fields = fields or named_fields(table.names, layout)
     weight_at = None if weight is None else table.position(weight.name)
     is_wide = layout == "wide" or options.label is not None or bool(options.ignore or options.only)
@@ -81,7 +79,10 @@ def read_text(
         refuse_for_wide(weight)
         wide = read_wide(table, options)
         data = Observations.from_wide(wide, duplicates=duplicates)
-        return ReadTable(data, dialect, WideText(table, wide.formats))
+        formats = wide.formats or (PLAIN_FORMAT,) * data.shape[1]
+        if any(each.style.decimal == "," for each in formats):
+            dialect = dialect._replace(decimal=",")
+        return ReadTable(data, dialect, WideText(table, formats))
     triplets, row_labels, column_labels, intervals = entries
     if weight is not None and weight.is_error:
         triplets = errors_to_weights(triplets, row_labels, column_labels)

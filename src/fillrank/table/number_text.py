@@ -308,6 +308,8 @@ def find_format(texts: Sequence[str], style: NumberStyle) -> NumberFormat:
     >>> find_format(["3", "$ 1,250", "$ 2,000"], NumberStyle(".", ","))
     NumberFormat(style=NumberStyle(decimal='.', thousands=','), before='$ ', after='')
     """
+    if style == COMMA and not any("," in text for text in texts):
+        style = POINT  # a comma would be possible, but there is none
     for text in texts:
         value = parse_value(text, style)
         if value is not None and value.unit and value.low == value.high:
