@@ -141,7 +141,8 @@ def _completed_lines(
         _insert(empty, [(column.position, column.cells[i]) for column in beside])
         for i in range(data.shape[0])
     )
-    return header, _fill(lines, model, at, (PLAIN_FORMAT,) * len(columns), keep=False)
+    plain = NumberFormat(NumberStyle(written.dialect.decimal))
+    return header, _fill(lines, model, at, (plain,) * len(columns), keep=False)
 
 
 def _has_label_column(data: Observations, n_columns: int) -> bool:
@@ -216,9 +217,7 @@ class _Formats:
         values = data.values[is_number[data.column_index]]
         self._digits = significant_digits(values if values.size else data.values)
         self._other = np.flatnonzero(~is_number).tolist()
-        self._formats = [
-            (j, each) for j, each in enumerate(formats) if is_number[j] and each != PLAIN_FORMAT
-        ]
+        self._formats = [each if is_number[j] else PLAIN_FORMAT for j, each in enumerate(formats)]
         self._levels = [[as_text(level) for level in kind.levels] for kind in self._types]
 
     def predicted(self, means: np.ndarray) -> list[list[str]]:
@@ -227,16 +226,17 @@ class _Formats:
         for j in self._other:
             for row, value in zip(cells, means[:, j].tolist(), strict=True):
                 row[j] = self.observed(j, value)
-        for j, each in self._formats:
-            for row in cells:
-                row[j] = apply_format(row[j], each)
+        for j, each in enumerate(self._formats):
+            if each != PLAIN_FORMAT:
+                for row in cells:
+                    row[j] = apply_format(row[j], each)
         return cells
 
     def observed(self, column: int, value: float) -> str:
         """An observed cell."""
         kind, levels = self._types[column], self._levels[column]
         if are_numbers([kind]) or math.isnan(value):
-            return format_number(float(value))
+            return apply_format(format_number(float(value)), self._formats[column])
         if kind.values == "datetime":
             return as_text(day_to_date(value))
         return levels[min(max(round(value), 0), len(levels) - 1)]

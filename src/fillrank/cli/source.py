@@ -122,12 +122,15 @@ def read(source: Source, quiet: bool = False) -> Observations:
     return read_table(source, quiet).data
 
 
-def read_table(source: Source, quiet: bool = False) -> ReadTable:
-    """Read the table, with the text that it was read from, and report what was read."""
+def read_table(source: Source, quiet: bool = False, like: Observations | None = None) -> ReadTable:
+    """Read the table, with the text that it was read from, and report what was read.
+
+    With ``like``, the table of a fit, it has new rows or entries for that.
+    """
     if not quiet and (n_bytes := _size(source)) > _LARGE_FILE:
         report(f"Reading {escape(source.name)}, {format_bytes(n_bytes)}.")
     try:
-        table = _read(source)
+        table = _read(source, like)
     except FillrankError as error:
         raise error.with_advice(*_advice(error, source)) from error
     if not quiet:
@@ -156,7 +159,7 @@ def report_complete(source: Source, data: Observations) -> None:
     report_note(describe_error(note))
 
 
-def _read(source: Source) -> ReadTable:
+def _read(source: Source, like: Observations | None) -> ReadTable:
     options = make_options(
         row=source.row,
         column=source.column,
@@ -173,6 +176,8 @@ def _read(source: Source) -> ReadTable:
         thousands=source.thousands,
         sheet=source.sheet,
     )
+    if like is not None:
+        options = options.like(like)
     if source.is_plain:
         return read_source(source.table, options)
     if source.skip or source.encoding is not None:

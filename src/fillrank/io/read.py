@@ -1,5 +1,7 @@
 """Reading tables from files and from memory."""
 
+from __future__ import annotations
+
 import difflib
 import io
 import re
@@ -208,6 +210,13 @@ class TableOptions(NamedTuple):
     weight: WeightField | None
     wide: WideOptions
     sheet: str | None = None
+
+    def like(self, data: Observations) -> TableOptions:
+        """The options for new rows or entries of a table that was fitted."""
+        layout, fields = self.layout, self.fields
+        if layout == "auto" and fields is None and data.origin.layout == "wide":
+            layout = "wide"
+        return self._replace(layout=layout, wide=self.wide._replace(known=data.types_by_label()))
 
     @property
     def are_for_tables(self) -> bool:

@@ -2,15 +2,16 @@
 
 from array import array
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from fillrank.errors import FileLocation, InputError, ReadError
 from fillrank.io.text import MISSING_HINT, TextTable, parse_labels
 from fillrank.runtime.memory import check_memory
-from fillrank.table.frame_columns import code_remark
+from fillrank.table.frame_columns import code_remark, find_codes
 from fillrank.table.frames import Origin
-from fillrank.table.labels import check_unique, factorize
+from fillrank.table.labels import as_text, check_unique, factorize
 from fillrank.table.layout import are_row_numbers, is_label_column, is_row_name
 from fillrank.table.missing_values import MISSING_WORDS
 from fillrank.table.notes import Remark, describe_columns, labels_note
@@ -134,7 +135,7 @@ def _read_any(table: TextTable, options: WideOptions) -> WideTable:
     cells = WideColumns(len(lines), len(columns) - (rows.column is not None))
     for j, column in enumerate(columns):
         if j != rows.column:
-            found = _read_column(table, j, column, lines, options)
+            found = _read_column(table, j, all_labels[j], column, lines, options)
             cells.add(j, all_labels[j], found, column)
     origin = Origin("wide", row_field=rows.field, label_position=rows.column or 0)
     return cells.table(all_labels, rows, origin)
@@ -153,7 +154,12 @@ def _read_columns(table: TextTable) -> tuple[list[list[str]], list[int]]:
 
 
 def _read_column(
-    table: TextTable, position: int, cells: list[str], lines: Sequence[int], options: WideOptions
+    table: TextTable,
+    position: int,
+    label: Any,
+    cells: list[str],
+    lines: Sequence[int],
+    options: WideOptions,
 ) -> ColumnValues | LeftOut:
     name = table.names[position]
     if options.leaves_out(name):
@@ -163,6 +169,12 @@ def _read_column(
         return FileLocation(table.source, lines[i], name)
 
     texts = [None if cell.lower() in MISSING_WORDS else cell for cell in cells]
+    known = None if options.known is None else options.known.get(label)
+    if options.known is not None and known is None:
+        return LeftOut(Remark("ignored"))  # it was not fitted either
+    if known is not None and known.is_coded:
+        levels = tuple(map(as_text, known.levels))
+        return ColumnValues(find_codes(texts, levels, place, options.missing), known)
     if not any(text is not None for text in texts):
         return ColumnValues(np.full(len(texts), np.nan))
     try:

@@ -102,7 +102,7 @@ def read_known_column(
 ) -> ColumnValues:
     """Convert a column of new rows, as the column of the same label was converted before."""
     if known.is_coded:
-        codes = _codes(_as_objects(column), known.levels, place, missing)
+        codes = find_codes(_as_objects(column), known.levels, place, missing)
         return ColumnValues(codes, known._replace(dtype=native_dtype(column)))
     found = read_column(column, place, missing, style)
     if isinstance(found, LeftOut) and column.null_count() == len(column):
@@ -214,7 +214,7 @@ def _declared_levels(column: nw.Series[Any]) -> tuple[bool, list[Any] | None]:
     return False, None
 
 
-def _codes(
+def find_codes(
     values: Sequence[Any], levels: tuple[Any, ...], place: Place, missing: MissingValues
 ) -> np.ndarray:
     """The codes of known levels; another value is refused."""
