@@ -22,14 +22,14 @@ _CURRENCY = "|".join(map(re.escape, CURRENCIES))
 _BEFORE = re.compile(rf"([-+<>=≤≥]*)\s*({_CURRENCY})\s*(.*)", re.DOTALL)
 # A unit starts with a letter, and has no space in it: kg, °C, mg/dl, m², bedrooms.
 _AFTER = re.compile(rf"(.*[0-9.+])(\s*)({_CURRENCY}|%|[°µμ]?[^\W\d_][\w°²³^/*·.%-]{{0,14}})")
-# Units that may follow a number without a space; 12a and 5th are no numbers.
+# Units that may follow a number without a space; 12a, 14C and 1st are no numbers.
 _UNITS = """
-    kg g mg µg μg ug ng t lb lbs oz st km m cm mm µm μm um nm mi ft in yd ha l L ml mL dl
-    dL cl µl h hr hrs min mins s sec secs ms d day days wk week weeks yr yrs year years °C
-    °F °c °f C F K mmHg bpm kcal cal kJ J W kW MW kWh MWh V mV A mA Hz kHz MHz GHz Pa hPa
-    kPa bar mbar psi ppm ppb ppt mol mmol µmol IU U mg/dl mg/dL mg/l mg/L mmol/l mmol/L
-    g/l g/L µg/l µg/L ng/ml kg/m3 kg/m² km/h mph m/s m2 m² m3 m³ cm2 cm² cm3 cm³ km2 km²
-    kB KB MB GB TB % pct
+    kg g mg µg μg ug ng t lb lbs oz km m cm mm µm μm um nm mi ft in yd ha l L ml mL dl dL
+    cl µl h hr hrs min mins s sec secs ms day days wk week weeks yr yrs year years °C °F
+    °c °f mmHg bpm kcal cal kJ kW MW kWh MWh mV mA Hz kHz MHz GHz Pa hPa kPa bar mbar psi
+    ppm ppb ppt mol mmol µmol IU mg/dl mg/dL mg/l mg/L mmol/l mmol/L g/l g/L µg/l µg/L
+    ng/ml kg/m3 kg/m² km/h mph m/s m2 m² m3 m³ cm2 cm² cm3 cm³ km2 km² kB KB MB GB TB %
+    pct
 """
 KNOWN_UNITS = frozenset(_UNITS.split()) | frozenset(CURRENCIES)
 _MARKS = {" ": "[ \u00a0\u202f]", "'": "['’]"}
