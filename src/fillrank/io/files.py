@@ -91,26 +91,23 @@ def read_only_member(content: bytes, name: str, endings: tuple[str, ...]) -> tup
 
     It is decompressed within the limits of memory.
     """
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            tables = [
-                member
-                for member in archive.infolist()
-                if Path(member.filename).suffix.lower() in endings
-                and not Path(member.filename).name.startswith(".")
-                and not member.filename.startswith("__MACOSX/")
-            ]
-            if len(tables) != 1:
-                found = ", ".join(repr(member.filename) for member in tables[:5]) or "none"
-                raise ReadError(
-                    f"a zip file must have one table, whose name ends in {' '.join(endings)}; this one "
-                    f"has {found}",
-                    place=name,
-                    advice="Extract the table that you want to read.",
-                )
-            return tables[0].filename, read_zip_member(archive, tables[0], name)
-    except ZIP_ERRORS as error:
-        raise ReadError(f"not a complete zip file ({error})", place=name) from error
+    with library_errors(name, "zip"), zipfile.ZipFile(io.BytesIO(content)) as archive:
+        tables = [
+            member
+            for member in archive.infolist()
+            if Path(member.filename).suffix.lower() in endings
+            and not Path(member.filename).name.startswith(".")
+            and not member.filename.startswith("__MACOSX/")
+        ]
+        if len(tables) != 1:
+            found = ", ".join(repr(member.filename) for member in tables[:5]) or "none"
+            raise ReadError(
+                f"a zip file must have one table, whose name ends in {' '.join(endings)}; this one "
+                f"has {found}",
+                place=name,
+                advice="Extract the table that you want to read.",
+            )
+        return tables[0].filename, read_zip_member(archive, tables[0], name)
 
 
 def decode(content: bytes | str, name: str) -> str:

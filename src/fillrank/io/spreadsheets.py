@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 from fillrank.errors import ReadError, Setting
 from fillrank.io.csv_writer import format_number
 from fillrank.io.dialect import Dialect
-from fillrank.io.files import ZIP_ERRORS, library_errors
+from fillrank.io.files import library_errors
 from fillrank.runtime.memory import check_memory
 
 _INSTALL = 'Run: pip install "fillrank[excel]"'
@@ -130,15 +130,12 @@ def _check_cells(content: bytes, name: str) -> None:
     """Raise an error if the sheets of a file do not fit in memory; .xls has no more than 65,536 rows."""
     if not content.startswith(b"PK"):
         return
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            for member in archive.infolist():
-                is_sheet = member.filename.startswith("xl/worksheets/")
-                if is_sheet or member.filename == "content.xml":
-                    with archive.open(member) as file:
-                        _check_sheet(file, name)
-    except ZIP_ERRORS as error:
-        raise ReadError(f"not a complete spreadsheet file ({error})", place=name) from error
+    with library_errors(name, "spreadsheet"), zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for member in archive.infolist():
+            is_sheet = member.filename.startswith("xl/worksheets/")
+            if is_sheet or member.filename == "content.xml":
+                with archive.open(member) as file:
+                    _check_sheet(file, name)
 
 
 def _check_sheet(file: IO[bytes], name: str) -> None:

@@ -10,6 +10,7 @@ from fuzz.targets.npz_dense import archive, members
 SUFFIX = ".xlsx"
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
 
 
@@ -21,6 +22,9 @@ def seeds() -> list[bytes]:
     return [
         archive(
             {
+                "[Content_Types].xml": f'<Types xmlns="{_TYPES}"/>'.encode(),
+                "_rels/.rels": f'<Relationships xmlns="{_PACKAGE}"><Relationship Id="r1" '
+                f'Type="{_LINKS}/officeDocument" Target="xl/workbook.xml"/></Relationships>'.encode(),
                 "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_LINKS}"><sheets>'
                 '<sheet name="s" sheetId="1" r:id="r1"/></sheets></workbook>'.encode(),
                 "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}"><Relationship '
