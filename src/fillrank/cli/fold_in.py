@@ -60,7 +60,7 @@ def fold_in(
     Examples:
 
     - fillrank fold-in ratings.fillrank newcomers.csv
-    - fillrank fold-in survey.fillrank today.xlsx -o today.csv --save today.fillrank
+    - fillrank fold-in survey.fillrank today.xlsx -o today.csv
     """
     origin = Source(
         table, row, column, value, layout, format=format, skip=skip, encoding=encoding,

@@ -58,7 +58,7 @@ def update(
     Examples:
 
     - fillrank update ratings.fillrank today.csv
-    - fillrank update ratings.fillrank today.csv --save ratings2.fillrank -o all.csv
+    - fillrank update ratings.fillrank today.csv --save new.fillrank
     """
     origin = Source(
         table, row, column, value, layout, format=format, skip=skip, encoding=encoding,
