@@ -144,6 +144,10 @@ class _Fields(Exception):  # noqa: N818 (warnings derive from it too)
         inner = () if self.place is None else (": ", *_pieces(self.place))
         return self._replace(place=(*_pieces(outer), *inner) if inner else outer)
 
+    def moved(self, place: Text) -> Self:
+        """Return the same error at another place."""
+        return self._replace(place=place)
+
     def with_advice(self, *sentences: Text) -> Self:
         """Return the same error with further advice."""
         return self._replace(advice=(*self.advice, *sentences))

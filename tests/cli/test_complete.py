@@ -12,7 +12,8 @@ from fillrank.io.csv_writer import significant_digits
 from helpers.processes import LIMIT
 from helpers.result_files import read_csv, read_json
 
-RESULTS = set(output.RESULTS) - {output.IMPUTATIONS}
+NAMES = output.result_names("table")
+RESULTS = set(NAMES) - {NAMES.imputations}
 
 
 def names_in(folder):
@@ -28,8 +29,9 @@ def test_wide_table_is_filled_and_observed_values_are_unchanged(
     ran = complete(write_wide(name, delimiter))
     assert ran.code == 0, ran.err
     folder = tmp_path / "table-filled"
-    assert names_in(folder) == RESULTS
-    header, *lines = read_csv(folder / "filled.csv")
+    names = output.result_names("table", f".{name[-3:]}")
+    assert names_in(folder) == set(names)
+    header, *lines = read_csv(folder / names.filled, delimiter)
     assert header == ["name", *(f"column {j}" for j in range(matrix.shape[1]))]
     assert [line[0] for line in lines] == [f"row {i}" for i in range(len(matrix))]
     filled = np.array([line[1:] for line in lines], dtype=float)
@@ -69,12 +71,13 @@ def test_long_table_gives_a_long_table_of_the_missing_cells(
     assert (
         "a long table, with rows from 'user', columns from 'item', values from 'rating'" in ran.err
     )
-    header, *lines = read_csv(tmp_path / "ratings-filled" / "filled.csv")
+    ending = name[-4:]
+    header, *lines = read_csv(tmp_path / "ratings-filled" / f"filled{ending}", delimiter)
     assert header == ["user", "item", "rating"]
     # Names stand in the order of their first appearance, so cells are compared as sets.
     cells = {(f"u{i}", f"i{j}") for i, j in np.argwhere(np.isnan(matrix))}
     assert {(row, column) for row, column, _ in lines} == cells
-    intervals = read_csv(tmp_path / "ratings-filled" / "intervals.csv")
+    intervals = read_csv(tmp_path / "ratings-filled" / f"intervals{ending}", delimiter)
     assert [line[:3] for line in intervals[1:]] == lines
     assert intervals[0] == ["user", "item", "rating", "lower", "upper"]
 
@@ -102,15 +105,16 @@ def test_parquet_with_dates_for_names(complete, matrix, tmp_path):
     ran = complete(tmp_path / "table.parquet")
     assert ran.code == 0, ran.err
     expected = [f"2024-01-{day:02d}" for day in range(1, len(matrix) + 1)]
-    header, *lines = read_csv(tmp_path / "table-filled" / "filled.csv")
-    assert header == ["day", *columns]
-    assert [line[0] for line in lines] == expected
+    filled = pd.read_parquet(tmp_path / "table-filled" / "filled.parquet")
+    assert list(filled.columns) == ["day", *columns]
+    assert (filled["day"] == days).all()
+    assert filled.notna().all(axis=None)
     intervals = read_csv(tmp_path / "table-filled" / "intervals.csv")[1:]
     assert {row for row, *_ in intervals} <= set(expected)
 
 
 def test_very_wide_tables_are_written_long(complete, write_wide, tmp_path, monkeypatch):
-    monkeypatch.setattr("fillrank.cli.results.MOST_WIDE_CELLS", 50)
+    monkeypatch.setattr("fillrank.cli.completed_table.MOST_WIDE_CELLS", 50)
     complete(write_wide())
     header = read_csv(tmp_path / "table-filled" / "filled.csv")[0]
     assert header == ["row", "column", "value"]
@@ -201,7 +205,7 @@ def test_no_hold_out_no_error(complete, write_wide, tmp_path):
 def test_quiet_prints_only_the_list_of_files(complete, write_wide):
     ran = complete(write_wide(), "--quiet", "-o", "here")
     assert ran.err == ""
-    assert ran.out.split() == [f"here/{name}" for name in output.RESULTS if name in RESULTS]
+    assert ran.out.split() == [f"here/{name}" for name in NAMES if name in RESULTS]
 
 
 def test_intervals_can_be_left_out(complete, write_wide, tmp_path):

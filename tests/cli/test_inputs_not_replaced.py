@@ -17,7 +17,7 @@ def files(tmp_path, matrix, write_wide):
     table = write_wide()
     (tmp_path / "results").mkdir()
     os.link(table, tmp_path / "results" / "filled.csv")
-    (tmp_path / "results" / "report.html").symlink_to(table)
+    (tmp_path / "results" / "table-report.html").symlink_to(table)
     fr.SoftImpute(penalty=1.0, progress=False).fit(np.nan_to_num(matrix)).save(
         tmp_path / "model", with_data=True
     )

@@ -21,7 +21,7 @@ def asked(monkeypatch):
 def test_held_out_entries_are_predicted_by_a_model_without_them(fillrank, write_wide, asked):
     ran = fillrank("report", write_wide(), *QUICK)
     assert ran.code == 0, ran.err
-    assert ran.out == "report.html"
+    assert ran.out == "table-report.html"
     ((model, test, title, tested),) = asked
     assert title.endswith("table.csv")
     assert len(model.observations_) == len(test) + len(tested.observations_)
@@ -42,10 +42,13 @@ def test_report_of_a_model(fillrank, keep, write_wide, asked):
     assert (model.rank_, test, title) == (1, None, "my model")
 
 
-def test_an_existing_report_is_not_replaced(fillrank, keep, write_wide, tmp_path):
+def test_a_report_replaces_an_earlier_one_but_no_other_file(fillrank, keep, write_wide, tmp_path):
     keep(write_wide())
     assert fillrank("report", "model.fillrank").code == 0
-    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!")
+    page = tmp_path / "model-report.html"
+    assert page.read_text(encoding="utf-8").startswith("<!")
+    assert fillrank("report", "model.fillrank").code == 0
+    page.write_text("<!DOCTYPE html>\nmy notes")
     assert_refused(fillrank("report", "model.fillrank"), "already exists", "--force")
     assert_refused(fillrank("report", "none.fillrank", "--force"), "none.fillrank")
 
@@ -53,6 +56,6 @@ def test_an_existing_report_is_not_replaced(fillrank, keep, write_wide, tmp_path
 def test_complete_writes_a_report(fillrank, write_wide, tmp_path, asked, monkeypatch):
     monkeypatch.setattr("fillrank.cli.complete._save_plot", lambda ax, path: path.touch())
     assert fillrank("complete", write_wide(), *QUICK).code == 0
-    assert (tmp_path / "table-filled" / "report.html").exists()
+    assert (tmp_path / "table-filled" / "table-report.html").exists()
     ((model, test, _, tested),) = asked
     assert len(model.observations_) == len(test) + len(tested.observations_)

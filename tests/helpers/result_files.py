@@ -12,9 +12,9 @@ def write_csv(path, lines, delimiter=","):
     return path
 
 
-def read_csv(path):
+def read_csv(path, delimiter=","):
     with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.reader(file))
+        return list(csv.reader(file, delimiter=delimiter))
 
 
 def read_json(path):

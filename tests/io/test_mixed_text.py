@@ -43,6 +43,7 @@ def test_columns_are_told_apart():
         "Column 'smoker' holds yes and no.",
         "Column 'age' has ordered groups.",
         "Column 'remark' has a different value in nearly every row, or very many, and is left as it is.",
+        "Column 'pct' holds numbers such as '21%', read as 21.",
     )
 
 

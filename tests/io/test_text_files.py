@@ -213,7 +213,7 @@ def test_column_that_is_not_there(write):
         ),
         ("1,1,bad\n1,2,3\n1,3,4\n", r"line 1, column 2 must be a number, got 'bad'"),
         ("ana,tea,bad\nben,tea,3\nana,ale,4\n", r"line 1, column 2 must be a number, got 'bad'"),
-        ("a;b;c\n1;1.234,5;2\n2;3,5;1\n", r"line 2, column 'b' must be a number, got '1.234,5'"),
+        ("a;b;c\n1;1.234,5;2\n2;3.5;1\n", r"line 2, column 'b' must be a number, got '1.234,5'"),
         ("user,item,rating\n1,2,3\n1,3\n2,3,4\n", r"line 3: 2 fields, but the table has 3 \(delim"),
         ("1,2,3,4\n1,2,3,4\n1,2,3\n5,6,7,8\n", r"line 3: 3 fields, but the table has 4"),
         ("1,2,3\n1,2,3,4,5\n4,5,6\n", r"line 2: 5 fields, but the table has 3"),

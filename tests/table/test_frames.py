@@ -52,7 +52,12 @@ def test_long_table_is_known_by_its_names(make):
 def test_layout_overrules_names(make):
     numbers = make({"user": [1, 2], "item": [3, 4], "rating": [5, 6]})
     assert Observations.from_table(numbers).shape == (2, 2)
-    assert Observations.from_table(numbers, layout="wide").shape == (2, 3)
+    wide = Observations.from_table(numbers, layout="wide")
+    assert wide.shape == (2, 2)
+    assert wide.row_labels.tolist() == [1, 2]
+    assert wide.notes == ("Column 'user' has the row labels and is not fitted.",)
+    again = make({"user": [1, 1], "item": [3, 4], "rating": [5, 6]})
+    assert Observations.from_table(again, layout="wide").shape == (2, 3)
     assert as_dict(Observations.from_table(make(LONG), layout="long")) == ENTRIES
 
 

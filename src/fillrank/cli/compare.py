@@ -97,6 +97,10 @@ def compare(
     na: options.MissingValues = None,
     label: options.Label = None,
     ignore: options.Ignore = None,
+    columns: options.Columns = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    sheet: options.Sheet = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
@@ -141,12 +145,12 @@ def compare(
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore,
+        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
     )  # fmt: skip
     scoring = Scoring(level, read_options(top, relevant))
     if file is not None:
         _check_file(file, force, origin.inputs)
-    data = source.read(origin, quiet, to_fill=False)
+    data = source.read(origin, quiet)
     given = features.read(origin, data)
     of_all = Settings(threads=threads, seed=seed)
     of_samplers = of_all._replace(

@@ -14,18 +14,16 @@ import typer
 import fillrank as fr
 from fillrank.cli import features, models, options, output, source, summary
 from fillrank.cli import messages as cli_messages
+from fillrank.cli.completed_table import Written, is_written_wide, write_missing, write_wide
 from fillrank.cli.features import Features
 from fillrank.cli.group_scores import pool_splits, score_model
+from fillrank.cli.imputation_file import write_imputations
 from fillrank.cli.messages import Results, show_files, show_results
 from fillrank.cli.models import Settings
-from fillrank.cli.results import (
-    is_written_wide,
-    write_imputations,
-    write_missing,
-    write_wide,
-)
+from fillrank.cli.output import ResultNames
 from fillrank.cli.source import STANDARD, Source
 from fillrank.errors import InputError
+from fillrank.io.read import SHEET_ENDINGS
 from fillrank.runtime.memory import format_bytes
 from fillrank.table.labels import as_text
 from fillrank.table.mids import check_mids_names
@@ -33,8 +31,6 @@ from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from fillrank.estimators.gasr import GASR
 
 Intervals = Literal["auto", "all", "none"]
 MOST_INTERVALS = 2_000_000
@@ -54,6 +50,7 @@ def complete(
             show_default="TABLE-filled",
         ),
     ] = None,
+    method: options.Method = "GASR",
     row: options.Row = None,
     column: options.Column = None,
     value: options.Value = None,
@@ -67,6 +64,10 @@ def complete(
     na: options.MissingValues = None,
     label: options.Label = None,
     ignore: options.Ignore = None,
+    columns: options.Columns = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    sheet: options.Sheet = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     level: options.Level = 0.9,
@@ -105,31 +106,34 @@ def complete(
     A share of the entries is held out and predicted first, to measure the error. Then all entries are
     fitted. The folder of results contains
 
-    - filled.csv: the completed table; for a long table, the missing cells
-    - intervals.csv: for each missing cell, an interval for a new observation
+    - filled.csv: the completed table, written as TABLE is: its delimiter, decimal mark, quotes and
+      encoding; for a long table, the missing cells. Parquet and JSON are written as such, a spreadsheet
+      as CSV
+    - intervals.csv: for each missing cell, an interval for a new observation (GASR, BPMF)
     - imputations.csv, with --imputations: the table, and below it completed ones with random draws of
       the missing values, as as.mids of R's package mice reads them
-    - report.html: plots of the table, the model, and the predictions of held-out entries
+    - TABLE-report.html: plots of the table, the model, and the predictions of held-out entries
     - spectrum.png, trace.png: the factors, and the course of the run
     - summary.json: settings, versions and figures
 
     Examples:
 
     - fillrank complete measurements.csv
+    - fillrank complete survey.xlsx --sheet answers --ignore comments
     - fillrank complete ratings.csv --row user --column film --value stars
     - fillrank complete survey.csv --imputations 10
     - cat measurements.csv | fillrank complete - -o - > filled.csv
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore,
+        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
     )  # fmt: skip
     run(
         Job(
             origin,
             Path(f"{origin.stem}-filled") if folder is None else folder,
             Settings(
-                "GASR",
+                method,
                 max_rank,
                 sweeps,
                 chains,
@@ -184,42 +188,55 @@ class Evaluation(NamedTuple):
     scores: summary.HeldOut
 
 
-def run(job: Job, more: Callable[[GASR], Results] = lambda model: []) -> None:
+def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
     """Complete the table and show the results; ``more`` may add to them."""
     if job.output == STANDARD and job.imputations:
         raise InputError(
             "--output - writes one completed table, so it cannot be used with --imputations. Give a "
             "folder."
         )
-    if job.output != STANDARD:
-        files = [job.output / name for name in output.RESULTS]
-        output.check_apart(files, job.source.inputs)
-    data = source.read(job.source, job.quiet)
+    models.check(job.settings, job.source)
+    if job.output != STANDARD:  # before the table is read, unless it is in a zip file
+        _check_apart(job, output.result_names(job.source.stem, job.source.ending))
+    table = source.read_table(job.source, job.quiet)
+    data = table.data
     if job.imputations:
         passive = [column.label for column in data.origin.passive]
         check_mids_names([as_text(label) for label in (*data.column_labels, *passive)])
+    if source.is_complete(data) and not job.quiet:
+        source.report_complete(job.source, data)
+    written = Written.like(table, job.source.encoding)
     if job.output == STANDARD:
-        _complete_to_stdout(job, data)
+        _complete_to_stdout(job, data, written)
         return
-    with output.staged(job.output, output.RESULTS, job.force) as stage:
-        with_intervals = _plan_output(job, data)
+    names = output.result_names(job.source.stem, table.ending, is_written_wide(data))
+    _check_apart(job, names)
+    with output.staged(job.output, names, job.force) as stage:
+        with_intervals = _plan_output(job, data, names)
         evaluation, model = fit(job, data)
         with output.writing(job.output):
             also = " and their intervals" if with_intervals else ""
-            job.report(f"Writing {_n_missing(data):,} missing cells{also}.")
-            _write(job, model, stage, with_intervals)
-            write_report(job, model, evaluation, stage / output.REPORT)
+            if n_missing := _n_missing(data):
+                job.report(f"Writing {n_missing:,} missing cells{also}.")
+            _write(job, model, written, stage, names, with_intervals)
+            write_report(job, model, evaluation, stage / names.report)
             held_out = None if evaluation is None else evaluation.scores
-            summary.write_summary(stage / output.SUMMARY, job, model, held_out)
+            summary.write_summary(stage / names.summary, job, model, held_out)
+    if table.ending in SHEET_ENDINGS:
+        job.report(f"The completed table is CSV, which spreadsheets open: {names.filled}.")
     if not job.quiet:
         show_results([*summary.describe_model(model, held_out), *more(model)])
-    show_files([path for name in output.RESULTS if (path := job.output / name).exists()])
+    show_files([path for name in names if (path := job.output / name).exists()])
 
 
-def _complete_to_stdout(job: Job, data: Observations) -> None:
+def _check_apart(job: Job, names: ResultNames) -> None:
+    output.check_apart([job.output / name for name in names], job.source.inputs)
+
+
+def _complete_to_stdout(job: Job, data: Observations, written: Written) -> None:
     """Write only the completed table to standard output; messages go to standard error."""
     evaluation, model = fit(job, data)
-    _write_filled(job, model, STANDARD)
+    _write_filled(job, model, written, STANDARD)
     if not job.quiet:
         held_out = None if evaluation is None else evaluation.scores
         show_results(summary.describe_model(model, held_out), file=sys.stderr)
@@ -229,15 +246,28 @@ def _n_missing(data: Observations) -> int:
     return math.prod(data.shape) - data.n_entries
 
 
-def _plan_output(job: Job, data: Observations) -> bool:
+def _plan_output(job: Job, data: Observations, names: ResultNames) -> bool:
     """Check the disk space and report what is not written; return whether to write intervals."""
     n_missing = _n_missing(data)
-    wanted = job.intervals == "all" or (job.intervals == "auto" and n_missing <= MOST_INTERVALS)
-    if job.intervals == "auto" and not wanted:
-        job.report(
-            f"{n_missing:,} values are missing: {output.INTERVALS} is not written. "
-            "Request it with --intervals all."
-        )
+    if job.settings.method not in models.SAMPLERS:
+        if job.intervals == "all":
+            raise InputError(
+                f"--intervals all needs a method with intervals, {' or '.join(models.SAMPLERS)}; got "
+                f"--method {job.settings.method}."
+            )
+        if job.imputations:
+            raise InputError(
+                f"--imputations needs a method with draws, {' or '.join(models.SAMPLERS)}; got "
+                f"--method {job.settings.method}."
+            )
+        wanted = False
+    else:
+        wanted = job.intervals == "all" or (job.intervals == "auto" and n_missing <= MOST_INTERVALS)
+        if job.intervals == "auto" and not wanted:
+            job.report(
+                f"{n_missing:,} values are missing: {names.intervals} is not written. "
+                "Request it with --intervals all."
+            )
     n_bytes = summary.results_size(data, wanted, job.imputations)
     if n_bytes >= _LARGE_RESULTS:
         job.report(f"The results will take about {format_bytes(n_bytes)}.")
@@ -291,27 +321,31 @@ def _score(model: Any, test: Observations, level: float, own_units: bool) -> sum
     )
 
 
-def _write(job: Job, model: GASR, stage: Path, with_intervals: bool) -> None:
-    _write_filled(job, model, stage / output.FILLED)
+def _write(
+    job: Job, model: Any, written: Written, stage: Path, names: ResultNames, with_intervals: bool
+) -> None:
+    _write_filled(job, model, written, stage / names.filled)
     if with_intervals:
-        write_missing(stage / output.INTERVALS, model, job.level, show=not job.quiet)
+        path = stage / names.intervals
+        write_missing(path, model, job.level, written, show=not job.quiet)
     if job.imputations:
-        _write_imputations(job, model, stage / output.IMPUTATIONS)
-    _save_plot(fr.plot.spectrum(model), stage / output.SPECTRUM)
-    _save_plot(fr.plot.trace(model), stage / output.TRACE)
+        _write_imputations(job, model, stage / names.imputations)
+    _save_plot(fr.plot.spectrum(model), stage / names.spectrum)
+    if model.completion_.record.traces is not None:
+        _save_plot(fr.plot.trace(model), stage / names.trace)
 
 
-def _write_filled(job: Job, model: GASR, path: Path) -> None:
+def _write_filled(job: Job, model: Any, written: Written, path: Path) -> None:
     if is_written_wide(model.observations_):
-        write_wide(path, model)
+        write_wide(path, model, written)
     else:
-        write_missing(path, model, show=not job.quiet)
+        write_missing(path, model, written=written, show=not job.quiet)
 
 
-def _write_imputations(job: Job, model: GASR, path: Path) -> None:
+def _write_imputations(job: Job, model: Any, path: Path) -> None:
     n = min(job.imputations, model.posterior_.n_draws)
     if n < job.imputations:
-        job.report(f"The run has {n} draws, so {output.IMPUTATIONS} has {n} completed tables.")
+        job.report(f"The run has {n} draws, so {path.name} has {n} completed tables.")
     write_imputations(path, model, n, job.settings.seed)
 
 

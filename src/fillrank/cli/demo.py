@@ -74,7 +74,8 @@ def demo(
 
 def _check_files(folder: Path) -> None:
     """Do not replace files that are not from an earlier run of the demo."""
-    existing = [name for name in (TABLE, *output.RESULTS) if (folder / name).exists()]
+    names = (TABLE, *output.result_names(Path(TABLE).stem))
+    existing = [name for name in names if (folder / name).exists()]
     if existing and not _has_demo_table(folder / TABLE):
         raise OutputError(
             f"{folder} has files that are not from the demo: {', '.join(existing)}",

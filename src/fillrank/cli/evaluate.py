@@ -53,6 +53,10 @@ def evaluate(
     na: options.MissingValues = None,
     label: options.Label = None,
     ignore: options.Ignore = None,
+    columns: options.Columns = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    sheet: options.Sheet = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
@@ -93,7 +97,7 @@ def evaluate(
     lists = read_options(top, relevant)
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore,
+        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
     )  # fmt: skip
     settings = Settings(
         method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise, robust=robust,
@@ -102,7 +106,7 @@ def evaluate(
         bounds=tuple(bounds or ()), rounds=rounds,
     )  # fmt: skip
     models.check(settings, origin)
-    data = source.read(origin, quiet, to_fill=False)
+    data = source.read(origin, quiet)
     given = features.read(origin, data)
     splits = _splits(data, given, folds or _USUAL_FOLDS, hold_out, seed)
     if not quiet:

@@ -50,6 +50,10 @@ def fit(
     na: options.MissingValues = None,
     label: options.Label = None,
     ignore: options.Ignore = None,
+    columns: options.Columns = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    sheet: options.Sheet = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
@@ -85,7 +89,7 @@ def fit(
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore,
+        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
     )  # fmt: skip
     settings = Settings(
         method, max_rank, sweeps, chains, threads, seed, checkpoint, units, noise, robust, keep_empty,
@@ -141,7 +145,7 @@ def _report_interruption(settings: Settings) -> Iterator[None]:
 
 
 def _fit_locally(settings: Settings, origin: Source, quiet: bool) -> Any:
-    data = source.read(origin, quiet, to_fill=False)
+    data = source.read(origin, quiet)
     given = features.read(origin, data)
     if not quiet:
         models.report_cost(settings, data)

@@ -16,11 +16,13 @@ from fillrank.cli.demo import demo
 from fillrank.cli.evaluate import evaluate
 from fillrank.cli.explore import explore
 from fillrank.cli.fit import fit
+from fillrank.cli.fold_in import fold_in
 from fillrank.cli.predict import predict
 from fillrank.cli.recommend import recommend
 from fillrank.cli.report import report
 from fillrank.cli.reproduce import reproduce
 from fillrank.cli.signals import BROKEN_PIPE, FAILED, INTERRUPTED, Interruptible
+from fillrank.cli.update import update
 from fillrank.errors import FillrankError
 
 
@@ -89,7 +91,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 for verb in (
-    complete, fit, predict, recommend, explore, report, evaluate, compare, demo, datasets, reproduce,
+    complete, fit, predict, recommend, fold_in, update, explore, report, evaluate, compare, demo,
+    datasets, reproduce,
 ):  # fmt: skip
     app.command(cls=Verb)(verb)
 

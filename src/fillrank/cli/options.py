@@ -13,11 +13,16 @@ from fillrank.table.triplets import Duplicates as DuplicatesName
 MethodName = Literal[
     "GASR", "BPMF", "SoftImpute", "SoftImputeALS", "HASI", "RelaxedSpectral", "M3F", "IPM3F"
 ]
-FormatName = Literal["csv", "tsv", "parquet", "mtx", "npy", "npz"]
+FormatName = Literal[
+    "csv", "tsv", "parquet", "xlsx", "xls", "ods", "json", "jsonl", "mtx", "npy", "npz"
+]
 UnitsName = Literal["auto", "table", "columns"]
 NoiseName = Literal["auto", "one", "rows", "columns", "both"]
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
-FILE_KINDS = ".csv .tsv .txt .dat .data .parquet .mtx .mm .npy .npz, text also as .gz"
+FILE_KINDS = (
+    ".csv .tsv .txt .dat .data .parquet .xlsx .xls .ods .json .jsonl .mtx .mm .npy .npz, text also as "
+    ".gz, each also alone in a .zip"
+)
 
 
 def whole_or_auto(text: str) -> Any:
@@ -127,6 +132,37 @@ Ignore = Annotated[
     _reading(
         metavar="NAME,...",
         help="... columns that are not fitted; the completed table has them as they are.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    _reading(
+        metavar="NAME,...",
+        help="... the only columns that are fitted; the completed table has the others as they are.",
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    _reading(
+        metavar="MARK",
+        help="The decimal mark of numbers: `.` or `,`.",
+        show_default="as most numbers of a column are written",
+    ),
+]
+Thousands = Annotated[
+    str | None,
+    _reading(
+        metavar="MARK",
+        help="The mark between thousands: `,`, `.`, `'`, `space` or `none`.",
+        show_default="as most numbers of a column are written",
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    _reading(
+        metavar="NAME",
+        help="The sheet of a spreadsheet.",
+        show_default="the first that is not empty",
     ),
 ]
 

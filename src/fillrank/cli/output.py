@@ -7,20 +7,56 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from fillrank.cli.source import STANDARD
 from fillrank.errors import OutputError
+from fillrank.io.read import JSON_ENDINGS, TEXT_ENDINGS
 from fillrank.runtime.memory import format_bytes
 
-FILLED, INTERVALS, IMPUTATIONS, REPORT, SPECTRUM, TRACE, SUMMARY = RESULTS = (
-    "filled.csv",
-    "intervals.csv",
-    "imputations.csv",
-    "report.html",
-    "spectrum.png",
-    "trace.png",
-    "summary.json",
-)
+_MARK = b'<meta name="generator" content="fillrank">'
+_WIDE_ENDINGS = (*TEXT_ENDINGS, *JSON_ENDINGS, ".parquet")
+
+
+class ResultNames(NamedTuple):
+    """The names of the files that `complete` writes."""
+
+    filled: str
+    intervals: str
+    report: str
+    imputations: str = "imputations.csv"
+    spectrum: str = "spectrum.png"
+    trace: str = "trace.png"
+    summary: str = "summary.json"
+
+
+def result_names(stem: str, ending: str = ".csv", is_wide: bool = True) -> ResultNames:
+    """The names of the results of a table: the completed table is of the same kind, if that is written.
+
+    Examples
+    --------
+    >>> result_names("ratings", ".tsv")[:3]
+    ('filled.tsv', 'intervals.tsv', 'ratings-report.html')
+    >>> result_names("ratings", ".xlsx")[:2], result_names("ratings", ".parquet")[:2]
+    (('filled.csv', 'intervals.csv'), ('filled.parquet', 'intervals.csv'))
+    """
+    text = ending if ending in TEXT_ENDINGS else ".csv"
+    filled = ending if is_wide and ending in _WIDE_ENDINGS else text
+    return ResultNames(f"filled{filled}", f"intervals{text}", report_name(stem))
+
+
+def report_name(stem: str) -> str:
+    """The name of the report about a table or a model."""
+    return f"{stem}-report.html"
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a report of fillrank, which a new one replaces."""
+    try:
+        with path.open("rb") as file:
+            return _MARK in file.read(4096)
+    except OSError:
+        return False
 
 
 @contextmanager
@@ -42,7 +78,8 @@ def staged(folder: Path, names: Sequence[str], force: bool) -> Iterator[Path]:
     Raises
     ------
     OutputError
-        Before anything is done: the folder is not writable, or has such files already.
+        Before anything is done: the folder is not writable, or has such files already, other than
+        a report.
     """
     _check_folder(folder, names, force)
     new = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -107,9 +144,10 @@ def _check_folder(folder: Path, names: Sequence[str], force: bool) -> None:
             f"{folder} is a file, not a folder", advice="Choose another folder with --output."
         )
     existing = [name for name in names if os.path.lexists(folder / name)]
-    if existing and not force:
+    in_the_way = [name for name in existing if not is_report(folder / name)]
+    if in_the_way and not force:
         raise OutputError(
-            f"{folder} already has {', '.join(existing)}",
+            f"{folder} already has {', '.join(in_the_way)}",
             advice="Choose another folder with --output, or replace these files with --force.",
         )
     for name in existing:

@@ -22,8 +22,12 @@ def report(
         ),
     ],
     file: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.")
-    ] = Path("report.html"),
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The HTML file. An earlier report is replaced.",
+            show_default="TABLE-report.html",
+        ),
+    ] = None,
     method: options.Method = "GASR",
     hold_out: options.HoldOut = 0.1,
     row: options.Row = None,
@@ -39,6 +43,10 @@ def report(
     na: options.MissingValues = None,
     label: options.Label = None,
     ignore: options.Ignore = None,
+    columns: options.Columns = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    sheet: options.Sheet = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
     seed: options.Seed = 0,
@@ -58,7 +66,7 @@ def report(
     threads: options.Threads = None,
     quiet: options.Quiet = False,
     force: options.Force = False,
-) -> None:
+) -> None:  # fmt: skip
     """Write a report as a single HTML file: plots first, then settings.
 
     For a table, a share of the entries is held out and predicted first, as in `complete`, and the report
@@ -71,9 +79,10 @@ def report(
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore,
+        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
     )  # fmt: skip
-    output.check_file(file, force, origin.inputs)
+    file = Path(output.report_name(origin.stem)) if file is None else file
+    output.check_file(file, force or output.is_report(file), origin.inputs)
     if not source.is_table(table) and format is None:
         from fillrank.report.html import write_report
 
@@ -92,7 +101,7 @@ def report(
 
 def _report_table(job: Job) -> None:
     models.check(job.settings, job.source)
-    data = source.read(job.source, job.quiet, to_fill=False)
+    data = source.read(job.source, job.quiet)
     evaluation, model = complete.fit(job, data)
     if not job.quiet and convergence_of(model).converged is False:
         report_note(f"converged: {summary.describe_convergence(model)}")

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import fillrank as fr
-from fillrank.cli.messages import escape, report, report_note
+from fillrank.cli.messages import describe_error, escape, report, report_note
 from fillrank.cli.options import FormatName
 from fillrank.errors import FileLocation, FillrankError, InputError, ReadError
 from fillrank.io.files import read_bytes
-from fillrank.io.read import ENDINGS, TEXT_ENDINGS
+from fillrank.io.read import ENDINGS, TEXT_ENDINGS, make_options, read_source
+from fillrank.io.text_layout import ReadTable
 from fillrank.runtime.memory import format_bytes
 from fillrank.table.column_types import are_numbers
 from fillrank.table.labels import format_label
@@ -51,6 +51,10 @@ class Source(NamedTuple):
     missing_values: str | None = None
     label: str | None = None
     ignore: str | None = None
+    columns: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    sheet: str | None = None
 
     @property
     def inputs(self) -> list[Path]:
@@ -113,61 +117,73 @@ def is_table(path: Path) -> bool:
     return path == STANDARD or path.suffix.lower() in (*ENDINGS, ".gz")
 
 
-def read(source: Source, quiet: bool = False, to_fill: bool = True) -> Observations:
-    """Read the table and report what was read.
+def read(source: Source, quiet: bool = False) -> Observations:
+    """Read the table and report what was read."""
+    return read_table(source, quiet).data
 
-    Parameters
-    ----------
-    source : Source
-    quiet : bool
-    to_fill : bool
-        Whether the table must have missing values.
+
+def read_table(source: Source, quiet: bool = False, like: Observations | None = None) -> ReadTable:
+    """Read the table, with the text that it was read from, and report what was read.
+
+    With ``like``, the table of a fit, it has new rows or entries for that.
     """
     if not quiet and (n_bytes := _size(source)) > _LARGE_FILE:
         report(f"Reading {escape(source.name)}, {format_bytes(n_bytes)}.")
     try:
-        data = _read(source)
+        table = _read(source, like)
     except FillrankError as error:
         raise error.with_advice(*_advice(error, source)) from error
-    hint = _long_hint(data)
-    if to_fill and data.n_entries == math.prod(data.shape) and data.cells is None:
-        raise InputError(
-            "no value is missing: there is nothing to fill in",
-            place=source.name,
-            advice=[
-                "A missing value is an empty cell or NA.",
-                "If a number such as -1 stands for it, add --na -1.",
-                *([f"But {hint}"] if hint else []),
-                *([LONG_HINT] if _has_text(data) else []),
-            ],
-        )
     if not quiet:
-        report(f"Read {escape(source.name)}: {escape(describe_table(data))}")
-        for note in filter(None, (_label_note(data), hint)):
+        report(f"Read {escape(source.name)}: {escape(describe_table(table.data))}")
+        for note in filter(None, (_label_note(table.data), _long_hint(table.data))):
             report_note(note)
-    return data
+    return table
 
 
-def _read(source: Source) -> Observations:
-    options: dict[str, Any] = {
-        "row": source.row,
-        "column": source.column,
-        "value": source.value,
-        "layout": source.layout,
-        "duplicates": source.duplicates,
-        "weight": source.weight,
-        "standard_error": source.standard_error,
-        "missing_values": _split(source.missing_values),
-        "label": source.label,
-        "ignore": _split(source.ignore),
-    }
+def is_complete(data: Observations) -> bool:
+    """Whether no value is missing, and none is known as a limit only."""
+    return data.n_entries == math.prod(data.shape) and data.cells is None
+
+
+def report_complete(source: Source, data: Observations) -> None:
+    """Report that nothing is missing, and what may be the reason if that is wrong."""
+    note = InputError(
+        "no value is missing: there is nothing to fill in, and the table is written as it is",
+        place=source.name,
+        advice=[
+            "A missing value is an empty cell or NA.",
+            "If a number such as -1 stands for it, add --na -1.",
+            *([LONG_HINT] if _has_text(data) else []),
+        ],
+    )
+    report_note(describe_error(note))
+
+
+def _read(source: Source, like: Observations | None) -> ReadTable:
+    options = make_options(
+        row=source.row,
+        column=source.column,
+        value=source.value,
+        layout=source.layout,
+        duplicates=source.duplicates,
+        weight=source.weight,
+        standard_error=source.standard_error,
+        label=source.label,
+        ignore=_split(source.ignore),
+        columns=_split(source.columns),
+        missing_values=_split(source.missing_values),
+        decimal=source.decimal,
+        thousands=source.thousands,
+        sheet=source.sheet,
+    )
+    if like is not None:
+        options = options.like(like)
     if source.is_plain:
-        return fr.read(source.table, **options)
+        return read_source(source.table, options)
     if source.skip or source.encoding is not None:
-        file: Any = _convert_text(source)
-    else:
-        file = sys.stdin.buffer if source.table == STANDARD else source.table
-    return fr.read(file, **options, format=source.ending[1:], name=source.name)
+        return read_source(_convert_text(source), options, source.ending[1:], source.name)
+    file = sys.stdin.buffer if source.table == STANDARD else source.table
+    return read_source(file, options, source.ending[1:], source.name)
 
 
 def _split(text: str | None) -> list[str]:
@@ -221,7 +237,7 @@ def _label_note(data: Observations) -> str:
     name = data.column_labels[0]
     return (
         f"the column {name!r} has a different whole number in every row. If these are the row labels, "
-        "name it 'id' in the header."
+        f"add --label {name}."
     )
 
 
@@ -293,9 +309,10 @@ def _describe_layout(data: Observations) -> str:
         return f"a long table, with rows from {row}, columns from {column}, values from {value}"
     if origin.layout == "wide":
         row, column = _shorten(data.row_labels[0]), _shorten(data.column_labels[0])
+        named = "" if origin.row_field is None else f" (labelled by {_shorten(origin.row_field)})"
         return (
             "a wide table, with a cell for each entry; its first row is "
-            f"{row}, its first column {column}"
+            f"{row}{named}, its first column {column}"
         )
     return {"matrix": "a matrix", "sparse": "a sparse matrix"}.get(origin.layout, "triplets")
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fillrank import __version__
+from fillrank.cli.completed_table import is_written_wide
 from fillrank.cli.messages import Results, describe_error
-from fillrank.cli.results import as_json, is_written_wide
+from fillrank.cli.results import as_json
 from fillrank.cli.source import Source, value_limits
 from fillrank.completions.convergence import convergence_of
 from fillrank.table.labels import as_text
@@ -21,7 +22,6 @@ from fillrank.table.observations import Observations
 if TYPE_CHECKING:
     from fillrank.cli.complete import Job
     from fillrank.cli.group_scores import GroupResults
-    from fillrank.estimators.gasr import GASR
     from fillrank.features.blocks import Block
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
@@ -95,7 +95,9 @@ def _describe_factors(model: Any) -> Results:
             else "standard deviation"
         )
         lines.append(("Noise level", f"{noise:.3g} ({unit})"))
-    notes = model.completion_.record.notes or []
+    # The first lines have said how the table was read.
+    said = set(model.observations_.notes)
+    notes = [note for note in model.completion_.record.notes or [] if note not in said]
     return [*lines, *(("Note", note) for note in notes)]
 
 
@@ -135,7 +137,7 @@ def describe_convergence(model: Any) -> str:
     )
 
 
-def write_summary(path: Path, job: Job, model: GASR, held_out: HeldOut | None) -> None:
+def write_summary(path: Path, job: Job, model: Any, held_out: HeldOut | None) -> None:
     """Write settings, versions and figures."""
     content = {
         "table": table_summary(job.source, model.observations_),
@@ -201,7 +203,7 @@ def _settings(job: Job) -> dict[str, Any]:
     }
 
 
-def _kinds(model: GASR) -> dict[str, str]:
+def _kinds(model: Any) -> dict[str, str]:
     """The kind of each column, if they are not all numbers."""
     kinds = model.posterior_.column_kinds
     labels = map(as_text, model.observations_.column_labels)
@@ -213,26 +215,34 @@ def _versions() -> dict[str, str]:
     return own | {package: version(package) for package in _PACKAGES}
 
 
-def _results(model: GASR) -> dict[str, Any]:
+def _results(model: Any) -> dict[str, Any]:
     from fillrank.report.features import has_block
 
-    completion, diagnostics = model.completion_, model.diagnostics()
-    found = convergence_of(model)
-    return {
+    completion = model.completion_
+    record, found = completion.record, convergence_of(model)
+    results = {
         "rank": completion.rank_,
-        "rank_probabilities": {str(k): p for k, p in completion.rank_probabilities_.items()},
-        "units": completion.record.units,
-        "noise": completion.record.noise,
-        "notes": completion.record.notes,
+        "units": record.units,
+        "noise": record.noise,
+        "notes": record.notes,
         "kinds": _kinds(model),
-        "missingness": has_block(model, "missingness"),
-        "features": features_summary(model),
-        "noise_standard_deviation": math.sqrt(completion.noise_variance_),
         "singular_values": completion.singular_values_[: completion.rank_].tolist(),
-        "sweeps": completion.n_sweeps_,
         "stopped": completion.stop_reason_,
         "converged": found.converged,
         "verdict": str(found),
-        "rhat": diagnostics.rhat,
-        "effective_draws": diagnostics.ess,
     }
+    if record.rank_probabilities is not None:
+        probabilities = completion.rank_probabilities_.items()
+        results["rank_probabilities"] = {str(rank): share for rank, share in probabilities}
+    if record.noise_variance is not None:
+        results["noise_standard_deviation"] = math.sqrt(completion.noise_variance_)
+    if record.traces is not None:
+        diagnostics = model.diagnostics()
+        results |= {
+            "missingness": has_block(model, "missingness"),
+            "features": features_summary(model),
+            "sweeps": completion.n_sweeps_,
+            "rhat": diagnostics.rhat,
+            "effective_draws": diagnostics.ess,
+        }
+    return results

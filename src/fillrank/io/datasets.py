@@ -93,7 +93,7 @@ def load(name: str, path: Any = None) -> Observations:
     read_from = _from_folder if location.is_dir() else _from_zip
     source = f"{location} ({dataset.ratings})"
     text = decode(read_from(location, name, dataset), source)
-    return read_text(text, source, None, "long", "error")
+    return read_text(text, source, None, "long", "error").data
 
 
 def _from_folder(folder: Path, name: str, dataset: Dataset) -> bytes:

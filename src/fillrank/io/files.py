@@ -86,17 +86,46 @@ def read_zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str
         raise ReadError(f"not a complete zip file ({error})", place=name) from error
 
 
+def read_only_member(content: bytes, name: str, endings: tuple[str, ...]) -> tuple[str, bytes]:
+    """The path and the content of the only table in a zip file, by its ending.
+
+    It is decompressed within the limits of memory.
+    """
+    with library_errors(name, "zip"), zipfile.ZipFile(io.BytesIO(content)) as archive:
+        tables = [
+            member
+            for member in archive.infolist()
+            if Path(member.filename).suffix.lower() in endings
+            and not Path(member.filename).name.startswith(".")
+            and not member.filename.startswith("__MACOSX/")
+        ]
+        if len(tables) != 1:
+            found = ", ".join(repr(member.filename) for member in tables[:5]) or "none"
+            raise ReadError(
+                f"a zip file must have one table, whose name ends in {' '.join(endings)}; this one "
+                f"has {found}",
+                place=name,
+                advice="Extract the table that you want to read.",
+            )
+        return tables[0].filename, read_zip_member(archive, tables[0], name)
+
+
 def decode(content: bytes | str, name: str) -> str:
-    """Decode UTF-8 text; raise ReadError for other content."""
+    """Decode UTF-8 text, without a byte order mark; raise ReadError for other content."""
+    return decode_with_mark(content, name).removeprefix("\ufeff")
+
+
+def decode_with_mark(content: bytes | str, name: str) -> str:
+    """Decode UTF-8 text, with its byte order mark if it has one; raise ReadError for other content."""
     if ("\0" if isinstance(content, str) else b"\0") in content:  # type: ignore[operator]
         raise ReadError("not a text file: it contains zero bytes", place=name, kind="encoding")
     if isinstance(content, str):
-        return content.removeprefix("\ufeff")
+        return content
     # A single character outside of ASCII may make all of them take up to four bytes.
     n_bytes = len(content) if content.isascii() else 4 * len(content)
     check_memory(n_bytes, f"a text of {format_bytes(len(content))}", _SPLIT_ADVICE)
     try:
-        return content.decode("utf-8-sig")
+        return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ReadError(

@@ -22,7 +22,7 @@ from fillrank.table.frame_columns import number_column, real_column
 from fillrank.table.frames import Origin, check_fields, is_data_frame
 from fillrank.table.labels import LabelEncoder, as_labels
 from fillrank.table.layout import Layout, LongFields, named_fields, refuse_for_long
-from fillrank.table.missing_values import MissingValues
+from fillrank.table.number_text import StyleOptions
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import (
     Duplicates,
@@ -69,8 +69,8 @@ def read_parquet_table(
     table = open_parquet(files)
     found = fields or named_fields(table.names, layout)
     if found is not None and table.n_lines and len(set(table.names)) == len(table.names):
-        refuse_for_long(options.label, options.ignore)
-        return _read_long(table, found, duplicates, weight, options.missing)
+        refuse_for_long(options.label, options.ignore, options.only)
+        return _read_long(table, found, duplicates, weight, options)
     if len(files) > 1:
         raise InputError(
             f"{len(files)} files together must be one long table, with a line for each entry; their "
@@ -90,12 +90,8 @@ def read_parquet_table(
         f"a wide table of {table.n_lines:,} rows and {len(table.names):,} columns",
         "Read some of its rows; or save it as a long table, with a line for each observed value.",
     )
-    arguments = fields._asdict() if fields else {"layout": layout}
-    if weight is not None:
-        arguments |= weight.arguments()
-    return Observations.from_table(
-        read_parquet(*files[0]), **arguments, **options.arguments(), duplicates=duplicates
-    )
+    frame = read_parquet(*files[0])
+    return Observations.from_frame(frame, fields, layout, duplicates, weight, options)
 
 
 def read_parquet(source: Path | io.BytesIO, name: str | None = None) -> Any:
@@ -237,7 +233,7 @@ def _read_long(
     fields: LongFields,
     duplicates: Duplicates,
     weight: WeightField | None,
-    missing: MissingValues,
+    options: WideOptions,
 ) -> Observations:
     check_fields(table.names, fields if weight is None else [*fields, weight.name])
     check_memory(
@@ -245,7 +241,7 @@ def _read_long(
         f"the entries of {table.n_lines:,} lines",
         "Read some of them, or fit the table on a cluster.",
     )
-    triplets, row_labels, column_labels, intervals = _read_triplets(table, fields, weight, missing)
+    triplets, row_labels, column_labels, intervals = _read_triplets(table, fields, weight, options)
     by_column = group_by_column(triplets, row_labels, column_labels)
     del triplets  # which would take memory while the entries are sorted
     origin = Origin("long", table.backend, *fields)
@@ -255,10 +251,10 @@ def _read_long(
 
 
 def _read_triplets(
-    table: ParquetTable, fields: LongFields, weight: WeightField | None, missing: MissingValues
+    table: ParquetTable, fields: LongFields, weight: WeightField | None, options: WideOptions
 ) -> tuple[Triplets, np.ndarray, np.ndarray, np.ndarray | None]:
     """The entries, row labels, column labels, and the intervals of values that are not exact."""
-    values, is_observed, upper = _read_values(table, fields.value, missing)
+    values, is_observed, upper = _read_values(table, fields.value, options)
     rows, row_labels = _read_labels(table, fields.row, "row", is_observed)
     columns, column_labels = _read_labels(table, fields.column, "column", is_observed)
     triplets, intervals = Triplets(rows, columns, values), None
@@ -273,7 +269,7 @@ def _read_triplets(
 
 
 def _read_values(
-    table: ParquetTable, field: str, missing: MissingValues
+    table: ParquetTable, field: str, options: WideOptions
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The observed values, in float32 if that is exact; which lines have one; and their upper ends.
 
@@ -284,8 +280,11 @@ def _read_values(
     is_observed = np.empty(table.n_lines, dtype=bool)
     n_lines = n_values = 0
     limits: list[tuple[int, np.ndarray]] = []
+    # A batch of text must not be read in another style than the batches before it.
+    decimal, thousands, *_ = options.style
+    style = StyleOptions(decimal or ".", thousands or "")
     for column in table.batches(field):
-        batch, upper = number_column(column, missing)
+        batch, upper = number_column(column, options.missing, style)
         observed = ~np.isnan(batch)
         is_observed[n_lines : n_lines + len(batch)] = observed
         n_lines += len(batch)

@@ -1,23 +1,36 @@
 """Reading tables from files and from memory."""
 
+from __future__ import annotations
+
 import difflib
 import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from fillrank.errors import InputError, ReadError, Setting
-from fillrank.io.files import decode, is_open_file, read_bytes, read_content
+from fillrank.errors import FileLocation, FillrankError, InputError, ReadError, Setting
+from fillrank.io.files import (
+    decode_with_mark,
+    is_open_file,
+    read_bytes,
+    read_content,
+    read_only_member,
+)
+from fillrank.io.json_tables import at_record, read_json
 from fillrank.io.matrix_market import read_matrix_market
 from fillrank.io.numpy_files import read_npy, read_npz
 from fillrank.io.parquet import ParquetFile, read_parquet_table
-from fillrank.io.text_layout import read_text
+from fillrank.io.spreadsheets import read_sheet
+from fillrank.io.text import KnownText
+from fillrank.io.text_layout import ReadTable, read_text
 from fillrank.table.frames import is_data_frame
-from fillrank.table.layout import Layout, LongFields, given_fields, given_ignore
+from fillrank.table.layout import Layout, LongFields, given_fields, given_names
 from fillrank.table.missing_values import given_missing_values
+from fillrank.table.number_text import given_style
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
 from fillrank.table.weights import WeightField, given_weight, refuse_for_wide
@@ -26,7 +39,10 @@ from fillrank.table.wide_frames import WideOptions
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".data")
 MATRIX_MARKET_ENDINGS = (".mtx", ".mm")
 MATRIX_ENDINGS = (*MATRIX_MARKET_ENDINGS, ".npy", ".npz")
-ENDINGS = (*TEXT_ENDINGS, ".parquet", *MATRIX_ENDINGS)
+JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
+SHEET_ENDINGS = (".xlsx", ".xlsm", ".xls", ".ods")
+TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet", *SHEET_ENDINGS, *JSON_ENDINGS, *MATRIX_ENDINGS)
+ENDINGS = (*TABLE_ENDINGS, ".zip")
 
 
 class SourceFile(NamedTuple):
@@ -38,8 +54,12 @@ class SourceFile(NamedTuple):
     is_gzip: bool
 
     def text(self) -> str:
+        return self.marked_text().removeprefix("\ufeff")
+
+    def marked_text(self) -> str:
+        """The text, with its byte order mark if it has one."""
         content = read_content(self.source, self.name, is_gzip=self.is_gzip)
-        return decode(content, self.name)
+        return decode_with_mark(content, self.name)
 
     def seekable(self) -> Path | io.BytesIO:
         """The path, or the content of the open file."""
@@ -60,7 +80,11 @@ def read(
     standard_error: Any = None,
     label: Any = None,
     ignore: Any = (),
+    columns: Any = (),
     missing_values: Any = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    sheet: str | None = None,
     format: str | None = None,
     name: str | None = None,
 ) -> Observations:
@@ -80,6 +104,11 @@ def read(
         - ``.parquet``: read by pyarrow, or by polars if pyarrow is not installed, and interpreted as
           by `Observations.from_table`. A long table may be in several files: ``ratings/*.parquet``
           reads them in the order of their names.
+        - ``.xlsx``, ``.xls``, ``.ods``: a sheet of a spreadsheet, read by python-calamine
+          (``pip install "fillrank[excel]"``). Rows above the table with a single cell are a title.
+        - ``.json``: a list of objects, an object of columns, an object with columns, index and data, or
+          a list of lists; ``.jsonl``, ``.ndjson``: an object, or a list, on each line.
+        - ``.zip``: the only table in it.
         - ``.mtx``, ``.mm``, each also with ``.gz``: Matrix Market. Entries that are not stored are
           missing.
         - ``.npy``: an array, in which NaN is missing. ``.npz``: one array; or ``rows``, ``columns`` and
@@ -108,8 +137,16 @@ def read(
         The column of a wide table that contains the row labels.
     ignore : name of a column, or list of str
         Columns of a wide table that are not fitted; completed files have them as they are.
+    columns : name of a column, or list of str
+        The only columns of a wide table that are fitted; completed files have the others as they are.
     missing_values : list of numbers and text
         Further values that stand for missing ones, such as ``[99, -999, "unknown"]``.
+    decimal : {".", ","}, optional
+        The decimal mark of numbers that are text. By default it is found out, column by column.
+    thousands : {",", ".", "'", "space", "none"}, optional
+        The mark between thousands of numbers that are text. By default it is found out.
+    sheet : str, optional
+        The sheet of a spreadsheet; by default the first that is not empty.
     format : str, optional
         The kind of a file whose name does not have one of the endings above, such as "csv".
     name : str, optional
@@ -145,9 +182,87 @@ def read(
     >>> read(io.StringIO(text), format="csv").notes
     ("1 value of column 'lead' is a limit such as <0.5.", "Column 'smoker' holds yes and no.")
     """
-    fields = given_fields(row, column, value, layout)
-    weights = given_weight(weight, standard_error)
-    options = WideOptions(label, given_ignore(ignore), given_missing_values(missing_values))
+    options = make_options(
+        row=row,
+        column=column,
+        value=value,
+        layout=layout,
+        duplicates=duplicates,
+        weight=weight,
+        standard_error=standard_error,
+        label=label,
+        ignore=ignore,
+        columns=columns,
+        missing_values=missing_values,
+        decimal=decimal,
+        thousands=thousands,
+        sheet=sheet,
+    )
+    return read_source(source, options, format, name).data
+
+
+class TableOptions(NamedTuple):
+    """How to read a table; the arguments of `read`, checked."""
+
+    fields: LongFields | None
+    layout: Layout
+    duplicates: Duplicates
+    weight: WeightField | None
+    wide: WideOptions
+    sheet: str | None = None
+
+    def like(self, data: Observations) -> TableOptions:
+        """The options for new rows or entries of a table that was fitted."""
+        layout, fields = self.layout, self.fields
+        if layout == "auto" and fields is None and data.origin.layout == "wide":
+            layout = "wide"
+        return self._replace(layout=layout, wide=self.wide._replace(known=data.types_by_label()))
+
+    @property
+    def are_for_tables(self) -> bool:
+        """Whether some are for tables with columns, which a matrix does not have."""
+        has_columns = self.wide.label is not None or self.wide.ignore or self.wide.only
+        return bool(self.fields or self.layout != "auto" or has_columns)
+
+
+def make_options(
+    *,
+    row: Any,
+    column: Any,
+    value: Any,
+    layout: Layout,
+    duplicates: Duplicates,
+    weight: Any,
+    standard_error: Any,
+    label: Any,
+    ignore: Any,
+    columns: Any,
+    missing_values: Any,
+    decimal: str | None,
+    thousands: str | None,
+    sheet: str | None,
+) -> TableOptions:
+    """Check the arguments of `read`."""
+    return TableOptions(
+        given_fields(row, column, value, layout),
+        layout,
+        duplicates,
+        given_weight(weight, standard_error),
+        WideOptions(
+            label,
+            given_names(ignore),
+            given_missing_values(missing_values),
+            only=given_names(columns),
+            style=given_style(decimal, thousands),
+        ),
+        sheet,
+    )
+
+
+def read_source(
+    source: Any, options: TableOptions, format: str | None = None, name: str | None = None
+) -> ReadTable:
+    """Read a table, and its text if it is a wide text table; `read` explains the arguments."""
     if isinstance(source, (str, PathLike)):
         files = find_files(Path(source), format, name)
     elif is_open_file(source):
@@ -155,10 +270,10 @@ def read(
     else:
         if format is not None or name is not None:
             raise InputError(f"format and name are for files; got {type(source).__name__}.")
-        return _from_memory(source, fields, layout, duplicates, weights, options)
+        return ReadTable(_from_memory(source, options))
     # Errors of readers have a place in the file; those of tables do not name the file yet.
     with located_errors(name or (files[0].name if len(files) == 1 else str(source)), files[0].name):
-        return _read_files(files, fields, layout, duplicates, weights, options)
+        return _read_files(files, options)
 
 
 @contextmanager
@@ -187,26 +302,60 @@ def _has_place(error: InputError, name: str) -> bool:
     return error.place is not None and str(error.place).startswith(name)
 
 
-def _read_files(
-    files: list[SourceFile],
-    fields: LongFields | None,
-    layout: Layout,
-    duplicates: Duplicates,
-    weight: WeightField | None,
-    options: WideOptions,
-) -> Observations:
-    file = files[0]
-    if file.ending in TEXT_ENDINGS:
-        return read_text(file.text(), file.name, fields, layout, duplicates, weight, options)
-    if file.ending == ".parquet":
-        parquet = [ParquetFile(each.seekable(), each.name) for each in files]
-        return read_parquet_table(parquet, fields, layout, duplicates, weight, options)
-    refuse_for_wide(weight)
-    if fields or layout != "auto" or options.label is not None or options.ignore:
+def _read_files(files: list[SourceFile], options: TableOptions) -> ReadTable:
+    file = _unpack(files[0])
+    if options.sheet is not None and file.ending not in SHEET_ENDINGS:
         raise InputError(
-            f"row, column, value, layout, label and ignore are for tables, not for {file.ending}."
+            "only spreadsheets have sheets", place=Setting("sheet"), value=options.sheet
         )
-    return _read_matrix(file, duplicates).without_values(options.missing)
+    if file.ending in TEXT_ENDINGS:
+        found = read_text(file.marked_text(), file.name, *options[:5])
+    elif file.ending == ".parquet":
+        parquet = [ParquetFile(each.seekable(), each.name) for each in (file, *files[1:])]
+        found = ReadTable(read_parquet_table(parquet, *options[:5]))
+    elif file.ending in SHEET_ENDINGS:
+        found = _read_sheet(file, options)
+    elif file.ending in JSON_ENDINGS:
+        found = _read_json(file, options)
+    else:
+        found = ReadTable(_read_only_matrix(file, options))
+    return found._replace(ending=file.ending)
+
+
+def _unpack(file: SourceFile) -> SourceFile:
+    """The only table in a zip file; other files as they are."""
+    if file.ending != ".zip":
+        return file
+    content = read_bytes(file.source, file.name)
+    member, content = read_only_member(content, file.name, TABLE_ENDINGS)
+    ending = Path(member).suffix.lower()
+    return SourceFile(io.BytesIO(content), f"{file.name} ({member})", ending, False)
+
+
+def _read_sheet(file: SourceFile, options: TableOptions) -> ReadTable:
+    text, source, notes = read_sheet(read_bytes(file.source, file.name), file.name, options.sheet)
+    table = read_text(text, source, *options[:5], KnownText(","))
+    return table._replace(data=replace(table.data, notes=(*notes, *table.data.notes)))
+
+
+def _read_json(file: SourceFile, options: TableOptions) -> ReadTable:
+    text, has_header = read_json(file.text(), file.name)
+    try:
+        return read_text(text, file.name, *options[:5], KnownText(",", has_header))
+    except FillrankError as error:
+        if isinstance(error.place, FileLocation) and error.place.line is not None:
+            raise error.moved(at_record(error.place, has_header)) from error
+        raise
+
+
+def _read_only_matrix(file: SourceFile, options: TableOptions) -> Observations:
+    refuse_for_wide(options.weight)
+    if options.are_for_tables:
+        raise InputError(
+            "row, column, value, layout, label, ignore and columns are for tables, not for "
+            f"{file.ending}."
+        )
+    return _read_matrix(file, options.duplicates).without_values(options.wide.missing)
 
 
 def _read_matrix(file: SourceFile, duplicates: Duplicates) -> Observations:
@@ -218,30 +367,19 @@ def _read_matrix(file: SourceFile, duplicates: Duplicates) -> Observations:
         return read_arrays(opened, file.name, duplicates)
 
 
-def _from_memory(
-    source: Any,
-    fields: LongFields | None,
-    layout: Layout,
-    duplicates: Duplicates,
-    weight: WeightField | None,
-    options: WideOptions,
-) -> Observations:
+def _from_memory(source: Any, options: TableOptions) -> Observations:
     if is_data_frame(source):
-        arguments = fields._asdict() if fields else {"layout": layout}
-        if weight is not None:
-            arguments |= weight.arguments()
-        return Observations.from_table(
-            source, **arguments, **options.arguments(), duplicates=duplicates
-        )
-    refuse_for_wide(weight)
+        return Observations.from_frame(source, *options[:5])
+    refuse_for_wide(options.weight)
+    missing = options.wide.missing
     if isinstance(source, Observations):
-        return source.without_values(options.missing)
-    if fields or layout != "auto" or options.label is not None or options.ignore:
+        return source.without_values(missing)
+    if options.are_for_tables:
         raise InputError(
-            "row, column, value, layout, label and ignore are for tables with columns; got "
+            "row, column, value, layout, label, ignore and columns are for tables with columns; got "
             f"{type(source).__name__}."
         )
-    return Observations.from_matrix(source, duplicates=duplicates).without_values(options.missing)
+    return Observations.from_matrix(source, duplicates=options.duplicates).without_values(missing)
 
 
 def _own_name(file: IO[Any]) -> str:

@@ -14,18 +14,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.errors import FileLocation, ReadError, Text, UnknownNameError
+from fillrank.errors import FileLocation, ReadError, Setting, Text, UnknownNameError
 from fillrank.runtime.memory import check_memory
 from fillrank.table.labels import as_labels
 from fillrank.table.layout import LONG_HINT, is_label_column
 from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
-from fillrank.table.text_values import is_between, parse_value, shorten
-from fillrank.table.text_values import parse_number as parse_text_number
+from fillrank.table.number_text import (
+    COMMA,
+    NO_STYLE,
+    POINT,
+    NumberStyle,
+    StyleOptions,
+    find_style,
+    looks_like_number,
+    parse_value,
+)
+from fillrank.table.number_text import parse_number as parse_text_number
+from fillrank.table.text_values import shorten
 from fillrank.table.triplets import Triplets, encode_triplets, with_intervals
 
 MISSING_HINT = (
     "A missing value is an empty cell, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a "
     "point."
+)
+STYLE_HINT: Text = (
+    "Name the marks of numbers such as 1.234,5 by ",
+    Setting("decimal", ...),
+    " and ",
+    Setting("thousands", ...),
+    ".",
 )
 # In order of preference if several fit: a comma may be a decimal comma.
 DELIMITERS = {"::": "'::'", "\t": "tab", ";": "';'", "|": "'|'", ",": "','", " ": "white space"}
@@ -73,22 +90,24 @@ class TextTable(NamedTuple):
             )
         return number
 
-    def ends(self, text: str, line: int, column: int) -> tuple[float, float]:
+    def ends(self, text: str, line: int, column: int, style: NumberStyle) -> tuple[float, float]:
         """Parse a cell that may be a limit; equal ends if it is not, NaN if it is missing."""
-        number = parse_number(text, self.delimiter)
-        if number is None and (value := parse_value(text, self.has_decimal_comma)) is not None:
+        value = parse_value(text, style)
+        if value is not None and value.unit in ("", "%"):
             return value.low, value.high
         number = self.number(text, line, column)
         return number, number
 
     @property
-    def has_decimal_comma(self) -> bool:
-        """Whether numbers may have one."""
-        return self.delimiter == ";"
+    def style(self) -> NumberStyle:
+        """The style of plain numbers."""
+        return plain_style(self.delimiter)
 
-    def numbers(self, fields: list[str], line: int, first: int) -> list[float]:
-        """Parse the cells of a line from the first one that contains a value."""
-        cells = fields[first:]
+    def numbers(
+        self, fields: list[str], line: int, first: int = 0, last: int | None = None
+    ) -> list[float]:
+        """Parse the cells of a line, from the first one to before the last."""
+        cells = fields[first:last]
         if "_" not in "".join(cells):  # Python accepts underscores
             with suppress(ValueError):
                 return list(map(float, cells))
@@ -101,7 +120,7 @@ class TextTable(NamedTuple):
 
     def _number_advice(self, column: int) -> list[Text]:
         if self.has_numbers(column):
-            return [MISSING_HINT]
+            return [MISSING_HINT, STYLE_HINT]
         return ["Most cells of this column are text.", LONG_HINT]
 
     def has_numbers(self, column: int) -> bool:
@@ -109,6 +128,11 @@ class TextTable(NamedTuple):
         return are_numbers(
             [line[column] for line in self.head if len(line) > column], self.delimiter
         )
+
+    def header(self) -> list[str] | None:
+        """The first line as it is written, with spaces that names do not have; None without a header."""
+        lines = split_lines(self.text, self.delimiter)
+        return next(line for line in lines if not _is_blank(line)) if self.has_header else None
 
     def body(self) -> Iterator[tuple[int, list[str]]]:
         """Iterate over the lines below the header, with their numbers; blank lines are skipped."""
@@ -228,10 +252,24 @@ def parse_number(text: str, delimiter: str) -> float | None:
     >>> parse_number("1,5", ";"), parse_number("n/a", ","), parse_number("1,5", "\\t")
     (1.5, nan, None)
     """
-    return parse_text_number(text, delimiter == ";")
+    return parse_text_number(text, plain_style(delimiter))
 
 
-def open_table(text: str, source: str, needs_header: bool = False) -> TextTable:
+def plain_style(delimiter: str) -> NumberStyle:
+    """The style of plain numbers: they may have a decimal comma between semicolons."""
+    return COMMA if delimiter == ";" else POINT
+
+
+class KnownText(NamedTuple):
+    """What is known about text that was made from another kind of file; None is to be found out."""
+
+    delimiter: str
+    has_header: bool | None = None
+
+
+def open_table(
+    text: str, source: str, known: KnownText | None = None, needs_header: bool = False
+) -> TextTable:
     """Determine the delimiter and the header.
 
     With ``needs_header``, a first line that may be a header is one, and any other is refused.
@@ -240,10 +278,13 @@ def open_table(text: str, source: str, needs_header: bool = False) -> TextTable:
     head_text = "".join(islice(lines, _HEAD))
     if not head_text:
         raise ReadError("the file is empty", place=source)
-    delimiter = _find_delimiter(head_text, source)
+    delimiter = _find_delimiter(head_text, source) if known is None else known.delimiter
     head = [fields for fields in split_lines(head_text, delimiter) if not _is_blank(fields)]
     width = _most_common_width(head)
-    has_header = _has_header(head, width, delimiter)
+    if known is None or known.has_header is None:
+        has_header = _has_header(head, width, delimiter)
+    else:
+        has_header = known.has_header
     if needs_header and not has_header:
         _check_may_be_header(head, delimiter, source)
         has_header = True
@@ -332,14 +373,8 @@ def are_numbers(cells: Sequence[str], delimiter: str) -> bool:
 
     Intervals such as 18-25 do not count: they may be labels.
     """
-    return 2 * sum(not _is_number(cell, delimiter) for cell in cells) <= len(cells)
-
-
-def _is_number(text: str, delimiter: str) -> bool:
-    if parse_number(text, delimiter) is not None:
-        return True
-    value = parse_value(text, delimiter == ";")
-    return value is not None and not is_between(value)
+    base = plain_style(delimiter)
+    return 2 * sum(not looks_like_number(cell, base) for cell in cells) <= len(cells)
 
 
 def _check_header(names: list[str], source: str) -> None:
@@ -360,10 +395,14 @@ def parse_long(
     value: int,
     weight: int | None = None,
     missing: MissingValues = NO_MISSING_VALUES,
+    style: StyleOptions = NO_STYLE,
 ) -> LabelledTriplets:
     """Parse one entry per line, from the columns at three positions, or four with weights."""
-    if not missing and (fast := parse_long_fast(table, row, column, value, weight)) is not None:
+    is_simple = not missing and style == NO_STYLE
+    if is_simple and (fast := parse_long_fast(table, row, column, value, weight)) is not None:
         return fast
+    first = (line[value] for line in table.head if len(line) > value)
+    found = find_style(first, style._replace(base=table.style))
     rows: dict[str, int] = {}
     columns: dict[str, int] = {}
     row_index, column_index, values, weights = array("i"), array("i"), array("d"), array("d")
@@ -382,7 +421,7 @@ def parse_long(
         column_index.append(columns.setdefault(column_label, len(columns)))
         low = high = math.nan
         if not (missing and missing.has_text(fields[value])):
-            low, high = table.ends(fields[value], line, value)
+            low, high = table.ends(fields[value], line, value, found)
         if low < high:
             upper[len(values)] = high
         values.append(low)

@@ -1,12 +1,23 @@
 """Text tables: whether they are long or wide, and their entries."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fillrank.errors import ReadError
-from fillrank.io.text import LabelledTriplets, TextTable, open_table, parse_long, parse_number
+from fillrank.io.dialect import Dialect, find_dialect
+from fillrank.io.text import (
+    KnownText,
+    LabelledTriplets,
+    TextTable,
+    open_table,
+    parse_long,
+    parse_number,
+)
 from fillrank.io.wide_text import read_wide
 from fillrank.table.frames import Origin
 from fillrank.table.layout import Layout, LongFields, named_fields, refuse_for_long
+from fillrank.table.number_text import PLAIN_FORMAT, NumberFormat
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates, errors_to_weights
 from fillrank.table.weights import WeightField, refuse_for_wide
@@ -21,6 +32,26 @@ _DISTINCT_PAIRS = 0.9
 _FEWEST_LINES, _FEW_LABELS = 4, 0.5
 
 
+class WideText(NamedTuple):
+    """A wide table as it was written: its text, and the formats of its fitted columns."""
+
+    table: TextTable
+    formats: tuple[NumberFormat, ...]
+
+
+class ReadTable(NamedTuple):
+    """What was read from a file.
+
+    ``dialect`` is None for files that are not text, and ``text`` if they are not wide. ``ending`` is the
+    kind of the file.
+    """
+
+    data: Observations
+    dialect: Dialect | None = None
+    text: WideText | None = None
+    ending: str = ".csv"
+
+
 def read_text(
     text: str,
     source: str,
@@ -29,28 +60,37 @@ def read_text(
     duplicates: Duplicates,
     weight: WeightField | None = None,
     options: WideOptions = WideOptions(),  # noqa: B008
-) -> Observations:
+    known: KnownText | None = None,
+) -> ReadTable:
     """Read a text table; `fillrank.io.read.read` documents the rules."""
-    table = open_table(text, source)
+    has_bom = text.startswith("\ufeff")
+    table = open_table(text.removeprefix("\ufeff"), source, known)
+    dialect = find_dialect(table.text, table.delimiter, table.has_header, has_bom)
     fields = fields or named_fields(table.names, layout)
     weight_at = None if weight is None else table.position(weight.name)
-    is_wide = layout == "wide" or options.label is not None or bool(options.ignore)
+    is_wide = layout == "wide" or options.label is not None or bool(options.ignore or options.only)
     if fields is not None:
-        refuse_for_long(options.label, options.ignore)
+        refuse_for_long(options.label, options.ignore, options.only)
         row, column, value = map(table.position, fields)
-        entries = parse_long(table, row, column, value, weight_at, options.missing)
+        entries = parse_long(table, row, column, value, weight_at, options.missing, options.style)
     elif not is_wide and (found := _long_by_content(table, weight_at, duplicates, options)):
         entries, fields = found, LongFields(*table.names[:3])
     else:
         refuse_for_wide(weight)
-        return Observations.from_wide(read_wide(table, options), duplicates=duplicates)
+        wide = read_wide(table, options)
+        data = Observations.from_wide(wide, duplicates=duplicates)
+        formats = wide.formats or (PLAIN_FORMAT,) * data.shape[1]
+        if any(each.style.decimal == "," for each in formats):
+            dialect = dialect._replace(decimal=",")
+        return ReadTable(data, dialect, WideText(table, formats))
     triplets, row_labels, column_labels, intervals = entries
     if weight is not None and weight.is_error:
         triplets = errors_to_weights(triplets, row_labels, column_labels)
     origin = Origin("long", None, *fields) if table.has_header else Origin("long")
-    return Observations.from_positions(
+    data = Observations.from_positions(
         triplets, row_labels, column_labels, origin, duplicates, intervals=intervals
     )
+    return ReadTable(data, dialect)
 
 
 def _long_by_content(
@@ -61,7 +101,7 @@ def _long_by_content(
     if table.has_header and table.has_numbers(1):
         return None  # as `_looks_long` would find, after all lines were parsed
     try:
-        entries = parse_long(table, 0, 1, 2, weight, options.missing)
+        entries = parse_long(table, 0, 1, 2, weight, options.missing, options.style)
     except ReadError as error:
         # A category may be missing, the label of an entry not.
         may_be_wide = error.kind == "label" and table.has_header

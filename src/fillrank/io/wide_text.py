@@ -2,18 +2,20 @@
 
 from array import array
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from fillrank.errors import FileLocation, InputError, ReadError
 from fillrank.io.text import MISSING_HINT, TextTable, parse_labels
 from fillrank.runtime.memory import check_memory
-from fillrank.table.frame_columns import code_remark
+from fillrank.table.frame_columns import code_remark, find_codes
 from fillrank.table.frames import Origin
-from fillrank.table.labels import check_unique, factorize
-from fillrank.table.layout import is_label_column
-from fillrank.table.missing_values import MISSING_WORDS, MissingValues
-from fillrank.table.notes import Remark, describe_columns
+from fillrank.table.labels import as_text, check_unique, factorize
+from fillrank.table.layout import are_row_numbers, is_label_column, is_row_name
+from fillrank.table.missing_values import MISSING_WORDS
+from fillrank.table.notes import Remark, describe_columns, labels_note
+from fillrank.table.number_text import find_certain_style
 from fillrank.table.text_values import ColumnValues, LeftOut, are_words, judge_text
 from fillrank.table.wide_frames import Rows, WideColumns, WideOptions, WideTable
 
@@ -34,8 +36,11 @@ def read_wide(table: TextTable, options: WideOptions) -> WideTable:
 def _read_if_numbers(table: TextTable) -> WideTable | None:
     """Read a table of numbers; None if there is text, beside row labels that all differ."""
     is_named = _has_named_labels(table)
+    position = _likely_labels(table)
     try:
-        found = _read_numbers(table)
+        found = _read_numbers(table, position)
+        if position is not None and not (is_named or _are_labels(table, position, found)):
+            found = _read_numbers(table, None)
     except ReadError as error:
         if error.kind == "number" or (error.kind == "label" and not is_named):
             return None
@@ -50,32 +55,59 @@ def _has_named_labels(table: TextTable) -> bool:
     return table.has_header and is_label_column(table.names[0])
 
 
+def _likely_labels(table: TextTable) -> int | None:
+    """The position of the column that has the row labels, by the header and the first lines."""
+    if _has_named_labels(table) or not table.has_numbers(0):
+        return 0
+    if not table.has_header:
+        return None
+    if are_row_numbers(table.names[0], [line[0].strip() for line in table.head]):
+        return 0
+    return next((j for j, name in enumerate(table.names) if is_row_name(name, j)), None)
+
+
+def _are_labels(table: TextTable, position: int, found: WideTable) -> bool:
+    """Whether the column that was read as row labels is one."""
+    labels = found.row_labels
+    if not table.has_numbers(position):
+        return True
+    if labels.dtype.kind == "i" and is_row_name(table.names[position], position):
+        return len(np.unique(labels)) == len(labels)
+    return position == 0 and are_row_numbers(table.names[0], [str(label) for label in labels])
+
+
 # Tables of numbers.
 
 
-def _read_numbers(table: TextTable) -> WideTable:
-    """Parse one number per entry, and the row labels in the first column, if it has them."""
-    has_labels = _has_named_labels(table) or not table.has_numbers(0)
+def _read_numbers(table: TextTable, position: int | None) -> WideTable:
+    """Parse one number per entry; the row labels are in the column at a position, if there are any."""
+    has_labels = position is not None
     n_columns = len(table.names) - has_labels
     n_labels = table.n_lines if has_labels else 0
     _check_memory(table, _BYTES_PER_CELL * table.n_lines * n_columns + _BYTES_PER_LABEL * n_labels)
     labels, cells = [], array("d")
     for line, fields in table.body():
-        if has_labels:
-            labels.append(fields[0].strip())
+        if position is not None:
+            labels.append(fields[position].strip())
             if not labels[-1]:
                 raise _label_missing(table, line)
-        cells.extend(table.numbers(fields, line, int(has_labels)))
+            cells.extend(table.numbers(fields, line, 0, position))
+            cells.extend(table.numbers(fields, line, position + 1))
+        else:
+            cells.extend(table.numbers(fields, line))
     n_rows = len(cells) // n_columns
     row_labels = parse_labels(labels) if has_labels else np.arange(n_rows)
     column_labels = np.arange(n_columns)
+    names = list(table.names)
+    row_field = names.pop(position) if position is not None and table.has_header else None
     if table.has_header:
-        column_labels = parse_labels(table.names[has_labels:])
-    row_field = table.names[0] if has_labels and table.has_header else None
+        column_labels = parse_labels(names)
     matrix = np.frombuffer(cells).reshape(n_rows, n_columns)
     remarks = [code_remark(matrix[:, j]) for j in range(n_columns)]
     notes = describe_columns(zip(column_labels, remarks, strict=True))
-    origin = Origin("wide", row_field=row_field or None)
+    if position is not None and row_labels.dtype.kind == "i":
+        notes = (*_labels_notes(table, position), *notes)
+    origin = Origin("wide", row_field=row_field or None, label_position=position or 0)
     return WideTable(matrix, row_labels, column_labels, origin, notes=notes)
 
 
@@ -93,15 +125,17 @@ def _label_missing(table: TextTable, line: int) -> ReadError:
 
 
 def _read_any(table: TextTable, options: WideOptions) -> WideTable:
-    for name in options.ignore:
+    for name in (*options.ignore, *options.only):
         table.position(name)
     columns, lines = _read_columns(table)
+    seen = find_certain_style(cell for column in columns for cell in column if "," in cell)
+    options = options._replace(style=options.style._replace(base=table.style, seen=seen))
     rows = _find_rows(table, columns, lines, options)
     all_labels = parse_labels(table.names) if table.has_header else np.arange(len(table.names))
     cells = WideColumns(len(lines), len(columns) - (rows.column is not None))
     for j, column in enumerate(columns):
         if j != rows.column:
-            found = _read_column(table, j, column, lines, options)
+            found = _read_column(table, j, all_labels[j], column, lines, options)
             cells.add(j, all_labels[j], found, column)
     origin = Origin("wide", row_field=rows.field, label_position=rows.column or 0)
     return cells.table(all_labels, rows, origin)
@@ -120,20 +154,31 @@ def _read_columns(table: TextTable) -> tuple[list[list[str]], list[int]]:
 
 
 def _read_column(
-    table: TextTable, position: int, cells: list[str], lines: Sequence[int], options: WideOptions
+    table: TextTable,
+    position: int,
+    label: Any,
+    cells: list[str],
+    lines: Sequence[int],
+    options: WideOptions,
 ) -> ColumnValues | LeftOut:
     name = table.names[position]
-    if name in options.ignore:
+    if options.leaves_out(name):
         return LeftOut(Remark("ignored"))
 
     def place(i: int) -> FileLocation:
         return FileLocation(table.source, lines[i], name)
 
     texts = [None if cell.lower() in MISSING_WORDS else cell for cell in cells]
+    known = None if options.known is None else options.known.get(label)
+    if options.known is not None and known is None:
+        return LeftOut(Remark("ignored"))  # it was not fitted either
+    if known is not None and known.is_coded:
+        levels = tuple(map(as_text, known.levels))
+        return ColumnValues(find_codes(texts, levels, place, options.missing), known)
     if not any(text is not None for text in texts):
         return ColumnValues(np.full(len(texts), np.nan))
     try:
-        found = judge_text(texts, place, options.missing, table.has_decimal_comma)
+        found = judge_text(texts, place, options.missing, options.style)
     except InputError as error:
         raise ReadError(
             error.message,
@@ -158,25 +203,41 @@ def _find_rows(
         raise _label_missing(table, lines[cells.index("")])
     labels = parse_labels(cells)
     check_unique(labels, "row")
-    return Rows(labels, (table.names[position] or None) if table.has_header else None, position)
+    field = (table.names[position] or None) if table.has_header else None
+    is_taken = options.label is None and labels.dtype.kind == "i"
+    notes = _labels_notes(table, position) if is_taken else ()
+    return Rows(labels, field, position, notes=notes)
+
+
+def _labels_notes(table: TextTable, position: int) -> tuple[str, ...]:
+    """A note about row labels that are numbers, unless the name of their column says it."""
+    if position == 0 and _has_named_labels(table):
+        return ()
+    return (labels_note(table.names[position] if table.has_header else ""),)
 
 
 def _label_position(table: TextTable, columns: list[list[str]], options: WideOptions) -> int | None:
     """The position of the column with the row labels."""
     if options.label is not None:
         return table.position(options.label)
-    if _has_named_labels(table) and table.names[0] not in options.ignore:
+    if _has_named_labels(table) and options.may_label(table.names[0]):
+        return 0
+    may_label = [options.may_label(name) for name in table.names]
+    if table.has_header and may_label[0] and are_row_numbers(table.names[0], columns[0]):
         return 0
     for j, column in enumerate(columns):
-        if table.names[j] not in options.ignore and _can_be_labels(table, column, options.missing):
+        is_named = table.has_header and is_row_name(table.names[j], j)
+        if may_label[j] and _can_be_labels(column, is_named, options):
             return j
     return None
 
 
-def _can_be_labels(table: TextTable, cells: list[str], missing: MissingValues) -> bool:
-    """Whether cells are text, all different and none missing."""
+def _can_be_labels(cells: list[str], is_named: bool, options: WideOptions) -> bool:
+    """Whether cells are all different, none is missing, and they are text or named as labels."""
     if len(set(cells)) < len(cells) or any(cell.lower() in MISSING_WORDS for cell in cells):
         return False
-    if missing and any(missing.has_text(cell) for cell in cells):
+    if options.missing and any(options.missing.has_text(cell) for cell in cells):
         return False
-    return are_words(cells, table.has_decimal_comma)
+    if is_named and all(cell.isdigit() for cell in cells):
+        return True
+    return are_words(cells, options.style)

@@ -17,6 +17,7 @@ from fillrank.table.labels import format_labels, is_missing
 from fillrank.table.layout import LONG_HINT
 from fillrank.table.missing_values import MissingValues, find_code
 from fillrank.table.notes import Remark
+from fillrank.table.number_text import NO_STYLE, StyleOptions
 from fillrank.table.text_values import (
     ColumnValues,
     LeftOut,
@@ -43,19 +44,19 @@ def real_column(column: nw.Series[Any]) -> np.ndarray:
 
 
 def number_column(
-    column: nw.Series[Any], missing: MissingValues
+    column: nw.Series[Any], missing: MissingValues, style: StyleOptions = NO_STYLE
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """The values of a long table, or their lower and upper ends; other text is refused."""
     is_text = column.dtype == nw.String or column.dtype == nw.Object
     if is_text and column.null_count() < len(column):
-        found = _objects(column, lambda i: f"line {i}, column {column.name!r}", missing)
+        found = _objects(column, lambda i: f"line {i}, column {column.name!r}", missing, style)
         if isinstance(found, ColumnValues) and are_numbers([found.type]):
             return found.values, found.upper
     return missing.remove(real_column(column)), None
 
 
 def read_column(
-    column: nw.Series[Any], place: Place, missing: MissingValues
+    column: nw.Series[Any], place: Place, missing: MissingValues, style: StyleOptions = NO_STYLE
 ) -> ColumnValues | LeftOut:
     """Convert a column of a wide table, by its type and, if it is text, by its content.
 
@@ -66,6 +67,8 @@ def read_column(
         Returns the place of a value for messages, from its position.
     missing : MissingValues
         Values that stand for missing ones.
+    style : StyleOptions
+        How numbers are written as text.
     """
     dtype = column.dtype
     if column.null_count() == len(column) and not dtype.is_numeric():
@@ -84,20 +87,24 @@ def read_column(
         days = column.dt.timestamp("us").cast(nw.Float64).to_numpy() / MICROSECONDS_PER_DAY
         return _dates(days, native_dtype(column))
     if dtype == nw.String or dtype == nw.Object:
-        return _objects(column, place, missing)
+        return _objects(column, place, missing, style)
     if (ends := _interval_ends(column)) is not None:
         return ends
     raise _not_allowed(column)
 
 
 def read_known_column(
-    column: nw.Series[Any], known: ColumnType, place: Place, missing: MissingValues
+    column: nw.Series[Any],
+    known: ColumnType,
+    place: Place,
+    missing: MissingValues,
+    style: StyleOptions = NO_STYLE,
 ) -> ColumnValues:
     """Convert a column of new rows, as the column of the same label was converted before."""
     if known.is_coded:
-        codes = _codes(_as_objects(column), known.levels, place, missing)
+        codes = find_codes(_as_objects(column), known.levels, place, missing)
         return ColumnValues(codes, known._replace(dtype=native_dtype(column)))
-    found = read_column(column, place, missing)
+    found = read_column(column, place, missing, style)
     if isinstance(found, LeftOut) and column.null_count() == len(column):
         dtype = native_dtype(column)
         return ColumnValues(np.full(len(column), np.nan), known._replace(dtype=dtype))
@@ -207,7 +214,7 @@ def _declared_levels(column: nw.Series[Any]) -> tuple[bool, list[Any] | None]:
     return False, None
 
 
-def _codes(
+def find_codes(
     values: Sequence[Any], levels: tuple[Any, ...], place: Place, missing: MissingValues
 ) -> np.ndarray:
     """The codes of known levels; another value is refused."""
@@ -237,7 +244,7 @@ def _as_objects(column: nw.Series[Any]) -> list[Any]:
 
 
 def _objects(
-    column: nw.Series[Any], place: Place, missing: MissingValues
+    column: nw.Series[Any], place: Place, missing: MissingValues, style: StyleOptions
 ) -> ColumnValues | LeftOut:
     """Convert a column of text, or one of any Python objects of one kind."""
     values = _as_objects(column)
@@ -253,7 +260,7 @@ def _objects(
         return _dates(np.array([_days(value) for value in values]), type(known[0]))
     if not all(isinstance(value, str) or _is_number(value) for value in known):
         raise _not_allowed(column)
-    found = judge_text(values, place, missing)
+    found = judge_text(values, place, missing, style)
     if isinstance(found, ColumnValues) and not are_numbers([found.type]):
         return found._replace(type=found.type._replace(dtype=native_dtype(column)))
     return found

@@ -17,6 +17,7 @@ from fillrank.table.frame_columns import number_column
 from fillrank.table.labels import as_labels, format_labels, replace_surrogates
 from fillrank.table.layout import LongFields
 from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
+from fillrank.table.number_text import NO_STYLE, StyleOptions
 from fillrank.table.restore import restore_column
 
 if TYPE_CHECKING:
@@ -95,7 +96,10 @@ def as_frame(table: Any) -> nw.DataFrame[Any]:
 
 
 def long_columns(
-    frame: nw.DataFrame[Any], fields: LongFields, missing: MissingValues = NO_MISSING_VALUES
+    frame: nw.DataFrame[Any],
+    fields: LongFields,
+    missing: MissingValues = NO_MISSING_VALUES,
+    style: StyleOptions = NO_STYLE,
 ) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray | None], Origin]:
     """Row labels, column labels and values of a long table, and its origin.
 
@@ -105,7 +109,7 @@ def long_columns(
     check_fields(frame.columns, fields)
     rows, columns, values = (frame.get_column(field) for field in fields)
     origin = Origin("long", frame.implementation, *fields)
-    ends = number_column(values, missing)
+    ends = number_column(values, missing, style)
     return as_labels(rows.to_numpy()), as_labels(columns.to_numpy()), ends, origin
 
 

@@ -9,6 +9,7 @@ from fillrank.table.labels import format_label
 
 Remarkable = Literal[
     "numbers",
+    "written",
     "limits",
     "category",
     "ordered",
@@ -46,6 +47,7 @@ class Remark(NamedTuple):
     what: Remarkable
     example: str = ""
     n_values: int = 0
+    unit: str = ""
 
 
 def describe_columns(remarks: Iterable[tuple[Any, Remark | None]]) -> tuple[str, ...]:
@@ -62,14 +64,14 @@ def describe_columns(remarks: Iterable[tuple[Any, Remark | None]]) -> tuple[str,
     groups: dict[tuple[str, str], list[tuple[Any, Remark]]] = {}
     for label, remark in remarks:
         if remark is not None and remark.what != "ignored":
-            key = remark.what, remark.example if remark.what == "code" else ""
+            key = remark.what, remark.example if remark.what == "code" else remark.unit
             groups.setdefault(key, []).append((label, remark))
     return tuple(map(_sentence, groups.values()))
 
 
 def _sentence(found: Sequence[tuple[Any, Remark]]) -> str:
     names = name_columns([label for label, _ in found])
-    (what, example, _), count = found[0][1], sum(remark.n_values for _, remark in found)
+    (what, example, *_), count = found[0][1], sum(remark.n_values for _, remark in found)
     if what == "limits":
         noun, verb = ("value", "is a limit") if count == 1 else ("values", "are limits")
         return f"{count:,} {noun} of {names} {verb} such as {example}."
@@ -78,6 +80,9 @@ def _sentence(found: Sequence[tuple[Any, Remark]]) -> str:
             f"{example} occurs {count:,} times in {names}, far from the other values: if it means a "
             f"missing value, set missing_values=[{example}]."
         )
+    if what == "written":
+        verb = "holds" if len(found) == 1 else "hold"
+        return f"{names[0].upper()}{names[1:]} {verb} numbers such as {example}."
     phrase = _PHRASES[what][len(found) > 1]
     return f"{names[0].upper()}{names[1:]} {phrase}."
 
@@ -96,3 +101,16 @@ def name_columns(labels: Sequence[Any]) -> str:
     if len(labels) <= _NAMED:
         return f"columns {' and '.join(shown)}"
     return f"columns {', '.join(shown)} and {len(labels) - _NAMED} more"
+
+
+def labels_note(name: Any) -> str:
+    """A note about a column of numbers that is taken for the row labels.
+
+    Examples
+    --------
+    >>> labels_note("plot")
+    "Column 'plot' has the row labels and is not fitted."
+    """
+    if not str(name).strip():
+        return "The column without a name has the row labels and is not fitted."
+    return f"Column {format_label(name)} has the row labels and is not fitted."

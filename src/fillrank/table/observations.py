@@ -33,7 +33,7 @@ from fillrank.table.layout import (
     Layout,
     LongFields,
     given_fields,
-    given_ignore,
+    given_names,
     named_fields,
     refuse_for_long,
 )
@@ -182,7 +182,7 @@ class Observations:
         cls, table: WideTable, weights: Any = None, duplicates: Duplicates = "error"
     ) -> Observations:
         """Create from the array and the labels of a wide table."""
-        matrix, row_labels, column_labels, origin, column_types, upper, notes = table
+        matrix, row_labels, column_labels, origin, column_types, upper, notes, _ = table
         triplets, intervals = observed_cells(matrix), None
         if weights is not None:
             found = numbers_of_cells(weights, "weights", triplets, matrix.shape)
@@ -396,16 +396,34 @@ class Observations:
         >>> Observations.from_table(table).notes
         ("1 value of column 'lead' is a limit such as <0.5.", "Column 'smoker' holds yes and no.")
         """
-        frame = as_frame(table)
-        fields = given_fields(row, column, value, layout) or named_fields(frame.columns, layout)
-        weight_field = given_weight(weight, standard_error)
-        missing, ignored = given_missing_values(missing_values), given_ignore(ignore)
-        if fields is not None:
-            refuse_for_long(label, ignored)
-            return cls._from_long(frame, fields, weight_field, duplicates, missing)
-        refuse_for_wide(weight_field)
         known = None if like is None else like.types_by_label()
-        options = WideOptions(label, ignored, missing, known)
+        missing = given_missing_values(missing_values)
+        return cls.from_frame(
+            table,
+            given_fields(row, column, value, layout),
+            layout,
+            duplicates,
+            given_weight(weight, standard_error),
+            WideOptions(label, given_names(ignore), missing, known),
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        table: Any,
+        fields: LongFields | None,
+        layout: Layout,
+        duplicates: Duplicates,
+        weight: WeightField | None,
+        options: WideOptions,
+    ) -> Observations:
+        """Create from a data frame, with checked arguments; `from_table` explains them."""
+        frame = as_frame(table)
+        fields = fields or named_fields(frame.columns, layout)
+        if fields is not None:
+            refuse_for_long(options.label, options.ignore, options.only)
+            return cls._from_long(frame, fields, weight, duplicates, options)
+        refuse_for_wide(weight)
         return cls.from_wide(wide_table(frame, options), duplicates=duplicates)
 
     @classmethod
@@ -415,9 +433,11 @@ class Observations:
         fields: LongFields,
         weight: WeightField | None,
         duplicates: Duplicates,
-        missing: MissingValues,
+        options: WideOptions,
     ) -> Observations:
-        rows, columns, (values, upper), origin = long_columns(frame, fields, missing)
+        rows, columns, (values, upper), origin = long_columns(
+            frame, fields, options.missing, options.style
+        )
         weights = intervals = None
         if weight is not None:
             check_fields(frame.columns, [weight.name])

@@ -13,13 +13,22 @@ import numpy as np
 
 from fillrank.errors import InputError, Setting, Text
 from fillrank.table.column_types import NUMBER, ColumnType
-from fillrank.table.missing_values import MISSING_WORDS, NO_MISSING_VALUES, MissingValues
+from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
 from fillrank.table.notes import Remark, Remarkable
+from fillrank.table.number_text import (
+    KNOWN_UNITS,
+    NO_STYLE,
+    PLAIN_FORMAT,
+    NumberFormat,
+    StyleOptions,
+    Value,
+    find_format,
+    find_style,
+    is_between,
+    looks_like_number,
+    parse_value,
+)
 
-_NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-_BELOW = re.compile(rf"(?:<=|=<|≤|<)\s*({_NUMBER})")
-_ABOVE = re.compile(rf"(?:>=|=>|≥|>)\s*({_NUMBER})|({_NUMBER})\s*\+")
-_BETWEEN = re.compile(rf"({_NUMBER})\s*(?:-|–|\.\.|\bto\b)\s*({_NUMBER})")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _YES_NO = (("no", "yes"), ("n", "y"), ("false", "true"))
 # Categories with more levels than this, or with a level for nearly every row, say nothing about others.
@@ -40,12 +49,15 @@ class ColumnValues(NamedTuple):
         The upper ends; None if all values are exact.
     remark : Remark or None
         What to tell the user about it.
+    format : NumberFormat
+        How numbers were written.
     """
 
     values: np.ndarray
     type: ColumnType = NUMBER
     upper: np.ndarray | None = None
     remark: Remark | None = None
+    format: NumberFormat = PLAIN_FORMAT
 
 
 class LeftOut(NamedTuple):
@@ -54,79 +66,20 @@ class LeftOut(NamedTuple):
     remark: Remark
 
 
-class Value(NamedTuple):
-    """The ends of a value that is written as text; equal for an exact number."""
-
-    low: float
-    high: float
-    is_percent: bool = False
-
-
-def parse_number(text: str, decimal_comma: bool = False) -> float | None:
-    """Parse a number; NaN if the text is a missing value, None if it is not a number.
-
-    Examples
-    --------
-    >>> parse_number("1,5", decimal_comma=True), parse_number("n/a"), parse_number("1,5")
-    (1.5, nan, None)
-    """
-    if not text:
-        return np.nan
-    if "_" in text:  # Python accepts underscores
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    if text.strip().lower() in MISSING_WORDS:
-        return np.nan
-    return parse_number(text.replace(",", ".")) if decimal_comma and "," in text else None
-
-
-def parse_value(text: str, decimal_comma: bool = False) -> Value | None:
-    """Parse a number, a percentage, a limit or an interval; None if the text is none of them.
-
-    Examples
-    --------
-    >>> parse_value("<0.5"), parse_value("0.2 to 0.5"), parse_value("21%")
-    (Value(low=-inf, high=0.5, is_percent=False), Value(low=0.2, high=0.5, is_percent=False), \
-Value(low=21.0, high=21.0, is_percent=True))
-    >>> parse_value("tea")
-    """
-    number = parse_number(text, decimal_comma)
-    if number is not None:
-        return Value(number, number)
-    text = text.strip()
-    if text.endswith("%"):
-        inner = parse_value(text[:-1], decimal_comma) if text[:-1].strip() else None
-        return None if inner is None else inner._replace(is_percent=True)
-    if decimal_comma:
-        text = text.replace(",", ".")
-    if found := _BELOW.fullmatch(text):
-        return Value(-np.inf, float(found[1]))
-    if found := _ABOVE.fullmatch(text):
-        return Value(float(found[1] or found[2]), np.inf)
-    if found := _BETWEEN.fullmatch(text):
-        low, high = float(found[1]), float(found[2])
-        return Value(low, high) if low <= high else None
-    return None
-
-
-def is_between(value: Value) -> bool:
-    """Whether a value has two different ends, such as 18-25, which may also be a label."""
-    return bool(np.isfinite(value.low) and np.isfinite(value.high) and value.low < value.high)
-
-
-def are_words(texts: Sequence[str], decimal_comma: bool = False) -> bool:
+def are_words(texts: Sequence[str], style: StyleOptions = NO_STYLE) -> bool:
     """Whether most values are not numbers or limits, so that they can be labels.
 
     Examples
     --------
     >>> are_words(["tea", "milk", "7"]), are_words(["0.7", "<0.5", "x"]), are_words(["18-25", "26-40"])
     (True, False, True)
+    >>> are_words(["1 Oak", "2 Elm"]), are_words(["1.5 kg", "2 kg"])
+    (True, False)
     """
-    found = (parse_value(text, decimal_comma) for text in texts)
-    n_numbers = sum(value is not None and not is_between(value) for value in found)
+    best = find_style(texts, style)
+    found = [value for text in texts if (value := parse_value(text, best)) is not None]
+    several = len({value.unit for value in found if value.unit}) > 1
+    n_numbers = sum(not (is_between(value) or (several and value.unit)) for value in found)
     return 2 * n_numbers < len(texts)
 
 
@@ -134,7 +87,7 @@ def judge_text(
     texts: Sequence[Any],
     place: Callable[[int], Text],
     missing: MissingValues = NO_MISSING_VALUES,
-    decimal_comma: bool = False,
+    style: StyleOptions = NO_STYLE,
 ) -> ColumnValues | LeftOut:
     """Find out what a column of text contains, and convert it.
 
@@ -146,23 +99,31 @@ def judge_text(
         Returns the place of a value for messages, from its position.
     missing : MissingValues
         Further values that stand for missing ones.
-    decimal_comma : bool
-        Whether numbers may have one.
+    style : StyleOptions
+        What is known about decimal marks and thousands separators.
 
     Raises
     ------
     InputError
-        Most values are numbers, but some are words.
+        Most values are numbers, but some are words, or have another unit.
     """
     counts = Counter(text for text in texts if text is not None)
     for text in [text for text in counts if missing.has_text(str(text))]:
         del counts[text]
-    parsed = {text: parse_value(str(text), decimal_comma) for text in counts}
+    best = find_style((str(text) for text in counts), style)
+    parsed = {text: parse_value(str(text), best) for text in counts}
+    _judge_units(texts, counts, parsed, place)
     n_numbers = sum(count for text, count in counts.items() if _is_number(parsed[text]))
     words = [text for text, value in parsed.items() if value is None]
     if n_numbers and not words:
         groups = _groups(counts, parsed)
-        return _numbers(texts, parsed, place) if groups is None else _codes(texts, groups)
+        if groups is not None:
+            return _codes(texts, groups)
+        known = [str(text) for text in counts if _is_number(parsed[text])]
+        format = find_format(known, best)
+        found = _numbers(texts, parsed)._replace(format=format)
+        is_usual = format in (PLAIN_FORMAT, NumberFormat(style.base))
+        return found if is_usual else found._replace(remark=_format_remark(known, parsed, found))
     if n_numbers and n_numbers >= sum(counts[text] for text in words):
         raise _mixture(texts, words[0], place)
     levels = [text for text in counts if str(text).strip()]
@@ -176,9 +137,73 @@ def _is_number(value: Value | None) -> bool:
     return value is not None and value.low == value.low
 
 
+def _judge_units(
+    texts: Sequence[Any],
+    counts: Mapping[Any, int],
+    parsed: dict[Any, Value | None],
+    place: Callable[[int], Text],
+) -> None:
+    """Take values with units as words unless they are numbers of one unit, which most of them have.
+
+    Raises InputError if numbers have several known units, or if only some are percentages: their scales
+    differ.
+    """
+    numbers = {text: value for text, value in parsed.items() if value and _is_number(value)}
+    units = Counter[str]()
+    for text, value in numbers.items():
+        units[value.unit] += counts[text]
+    n_numbers, n_bare = sum(units.values()), units.pop("", 0)
+    if not units:
+        return
+    (unit, _), *others = units.most_common()
+    if others and all(known in KNOWN_UNITS for known in units):
+        other = others[0][0]
+        i = _position(texts, lambda text: text in numbers and numbers[text].unit == other)
+        raise _another_unit(texts[i], unit, place(i))
+    if unit == "%" and not others and n_bare:
+        i = _position(texts, lambda text: text in numbers and not numbers[text].unit)
+        raise InputError(
+            "some values of this column are percentages, but not this one",
+            place=place(i),
+            allowed="a number with %",
+            value=texts[i],
+            advice="Write all of them with %, or none.",
+        )
+    if others or 2 * n_bare > n_numbers:
+        parsed.update({text: None for text, value in numbers.items() if value.unit})
+
+
+def _format_remark(
+    known: Sequence[str], parsed: Mapping[Any, Value | None], found: ColumnValues
+) -> Remark:
+    """What the longest of the numbers was read as, or one that is a limit."""
+    if found.remark is not None and found.remark.what == "limits":
+        return found.remark
+    longest = max(known, key=len)
+    value = next(value for text, value in parsed.items() if str(text) == longest and value)
+    return Remark("written", f"{longest.strip()!r}, read as {value.low:.12g}", unit=value.unit)
+
+
+def _position(texts: Sequence[Any], is_wanted: Callable[[Any], bool]) -> int:
+    return next(i for i, text in enumerate(texts) if is_wanted(text))
+
+
+def _another_unit(text: Any, unit: str, place: Text) -> InputError:
+    return InputError(
+        "the numbers of a column must have one unit",
+        place=place,
+        allowed=f"a number in {unit}",
+        value=shorten(text),
+        advice=[
+            "Convert it.",
+            ("Or leave the column out with ", Setting("ignore", ...), "."),
+        ],
+    )
+
+
 def _mixture(texts: Sequence[Any], word: Any, place: Callable[[int], Text]) -> InputError:
     return InputError(
-        place=place(next(i for i, text in enumerate(texts) if text == word)),
+        place=place(_position(texts, lambda text: text == word)),
         allowed="a number",
         value=shorten(word),
         advice=[
@@ -188,9 +213,25 @@ def _mixture(texts: Sequence[Any], word: Any, place: Callable[[int], Text]) -> I
                 Setting("missing_values", [shorten(word)]),
                 ".",
             ),
+            *_style_advice(str(word)),
             ("Or leave the column out with ", Setting("ignore", ...), "."),
         ],
     )
+
+
+def _style_advice(word: str) -> list[Text]:
+    """Advice about a number that is of another style than the others."""
+    if not looks_like_number(word):
+        return []
+    return [
+        (
+            "If it is a number, name its marks with ",
+            Setting("decimal", ...),
+            " and ",
+            Setting("thousands", ...),
+            ".",
+        )
+    ]
 
 
 def shorten(text: str) -> str:
@@ -201,35 +242,15 @@ def shorten(text: str) -> str:
 # Numbers and limits.
 
 
-def _numbers(
-    texts: Sequence[Any], parsed: Mapping[Any, Value | None], place: Callable[[int], Text]
-) -> ColumnValues:
+def _numbers(texts: Sequence[Any], parsed: Mapping[Any, Value | None]) -> ColumnValues:
     nothing = Value(np.nan, np.nan)
     found = [parsed.get(text) or nothing for text in texts]
-    _check_percent(texts, found, place)
     low, high = (np.array(ends, dtype=np.float64) for ends in list(zip(*found, strict=True))[:2])
     is_limit = low < high
     if not is_limit.any():
         return ColumnValues(low, remark=Remark("numbers"))
     example = str(texts[int(np.argmax(is_limit))]).strip()
     return ColumnValues(low, NUMBER, high, Remark("limits", example, int(is_limit.sum())))
-
-
-def _check_percent(
-    texts: Sequence[Any], found: Sequence[Value], place: Callable[[int], Text]
-) -> None:
-    """Raise InputError if only some of the numbers are percentages."""
-    if not any(value.is_percent for value in found):
-        return
-    for i, value in enumerate(found):
-        if not value.is_percent and _is_number(value):
-            raise InputError(
-                "some values of this column are percentages, but not this one",
-                place=place(i),
-                allowed="a number with %",
-                value=texts[i],
-                advice="Write all of them with %, or none.",
-            )
 
 
 def _groups(

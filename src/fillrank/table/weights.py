@@ -30,10 +30,6 @@ class WeightField(NamedTuple):
         """The argument by which users name the column."""
         return Setting("standard_error" if self.is_error else "weight")
 
-    def arguments(self) -> dict[str, Any]:
-        """The column as arguments of `Observations.from_table`."""
-        return {self.setting.name: self.name}
-
 
 def given_weight(weight: Any, standard_error: Any) -> WeightField | None:
     """The column with the weights or the standard errors; None if there is none."""

@@ -31,9 +31,10 @@ from fillrank.table.labels import (
     format_label,
     format_labels,
 )
-from fillrank.table.layout import is_label_column
+from fillrank.table.layout import is_label_column, is_row_name
 from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
-from fillrank.table.notes import Remark, describe_columns
+from fillrank.table.notes import Remark, describe_columns, labels_note
+from fillrank.table.number_text import NO_STYLE, NumberFormat, StyleOptions
 from fillrank.table.text_values import ColumnValues, LeftOut, are_words
 
 PANDAS_STORED_INDEX = "__index_level_0__"  # pandas' name for an unnamed index in Parquet
@@ -55,26 +56,33 @@ class WideOptions(NamedTuple):
         Values that stand for missing ones.
     known : mapping of label to ColumnType or None
         The columns of the table of a fit, if the table has new rows for it.
+    only : tuple of names
+        The only columns that are fitted; all without any.
+    style : StyleOptions
+        How numbers are written as text.
     """
 
     label: Any = None
     ignore: tuple[Any, ...] = ()
     missing: MissingValues = NO_MISSING_VALUES
     known: Mapping[Any, ColumnType] | None = None
+    only: tuple[Any, ...] = ()
+    style: StyleOptions = NO_STYLE
 
-    def arguments(self) -> dict[str, Any]:
-        """The options of users as arguments of `Observations.from_table`."""
-        return {
-            "label": self.label,
-            "ignore": tuple(self.ignore),
-            "missing_values": [*self.missing.numbers, *self.missing.texts],
-        }
+    def leaves_out(self, name: Any) -> bool:
+        """Whether a column is not fitted because the user says so."""
+        return name in self.ignore or bool(self.only and name not in self.only)
+
+    def may_label(self, name: Any) -> bool:
+        """Whether a column can be taken for the row labels."""
+        return name not in self.ignore and name not in self.only and name not in (self.known or ())
 
 
 class WideTable(NamedTuple):
     """A wide table as an array with NaN, with its labels.
 
     ``upper`` has the upper ends of values where the matrix has the lower ends; None if all are exact.
+    ``formats`` are those of the numbers of each column, if they were text.
     """
 
     matrix: np.ndarray
@@ -84,6 +92,7 @@ class WideTable(NamedTuple):
     column_types: tuple[ColumnType, ...] | None = None
     upper: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    formats: tuple[NumberFormat, ...] | None = None
 
 
 class Rows(NamedTuple):
@@ -106,7 +115,7 @@ def wide_table(frame: nw.DataFrame[Any], options: WideOptions = WideOptions()) -
     pandas_like = frame.implementation.is_pandas_like()
     all_labels = as_labels(native.columns if pandas_like else frame.columns)
     columns = list(frame.iter_columns())
-    check_fields(frame.columns, options.ignore)
+    check_fields(frame.columns, (*options.ignore, *options.only))
     rows = _find_rows(frame, columns, options)
     check_unique(all_labels, "column")
     cells = WideColumns(len(frame), len(columns) - (rows.column is not None))
@@ -132,7 +141,7 @@ def wide_table(frame: nw.DataFrame[Any], options: WideOptions = WideOptions()) -
 def _read(
     column: nw.Series[Any], label: Any, row_labels: np.ndarray, options: WideOptions
 ) -> ColumnValues | LeftOut:
-    if label in options.ignore:
+    if options.leaves_out(label):
         return LeftOut(Remark("ignored"))
 
     def place(position: int) -> str:
@@ -140,8 +149,8 @@ def _read(
 
     known = options.known
     if known is not None and label in known:
-        return read_known_column(column, known[label], place, options.missing)
-    found = read_column(column, place, options.missing)
+        return read_known_column(column, known[label], place, options.missing, options.style)
+    found = read_column(column, place, options.missing, options.style)
     is_text = isinstance(found, LeftOut) or found.type.is_coded or found.type.values == "datetime"
     if known is not None and is_text:
         return LeftOut(Remark("ignored"))  # it was not fitted either
@@ -155,6 +164,7 @@ class WideColumns:
         self._matrix = np.empty((n_rows, n_columns))
         self._upper: dict[int, np.ndarray] = {}
         self._types: list[ColumnType] = []
+        self._formats: list[NumberFormat] = []
         self._fitted: list[int] = []
         self._passive: list[PassiveColumn] = []
         self._remarks: list[tuple[Any, Remark | None]] = []
@@ -170,6 +180,7 @@ class WideColumns:
             self._upper[len(self._fitted)] = found.upper
         self._fitted.append(position)
         self._types.append(found.type)
+        self._formats.append(found.format)
 
     def table(self, all_labels: np.ndarray, rows: Rows, origin: Origin) -> WideTable:
         """All columns as a table."""
@@ -191,6 +202,7 @@ class WideColumns:
             unless_plain(self._types),
             upper,
             (*rows.notes, *notes),
+            tuple(self._formats),
         )
 
 
@@ -209,9 +221,11 @@ def _find_rows(
     elif not has_index:
         position = _find_label_column(columns, options)
     if position is not None:
-        labels = as_labels(columns[position].to_numpy())
+        labels, name = as_labels(columns[position].to_numpy()), columns[position].name
         check_unique(labels, "row")
-        return Rows(labels, columns[position].name, position, index if has_index else None)
+        is_taken = options.label is None and labels.dtype.kind in "iu"
+        notes = (labels_note(name),) if is_taken else ()
+        return Rows(labels, name, position, index if has_index else None, notes)
     if index is None:
         return Rows(np.arange(len(frame)), None, None)
     labels = as_labels(index)
@@ -223,17 +237,17 @@ def _find_rows(
 def _find_label_column(columns: list[nw.Series[Any]], options: WideOptions) -> int | None:
     """The position of the first column that contains labels rather than values."""
     for j, column in enumerate(columns):
-        is_value = column.name in options.ignore or column.name in (options.known or ())
-        if not is_value and _can_be_labels(column, j == 0, options.missing):
+        if options.may_label(column.name) and _can_be_labels(column, j, options.missing):
             return j
     return None
 
 
-def _can_be_labels(column: nw.Series[Any], is_first: bool, missing: MissingValues) -> bool:
+def _can_be_labels(column: nw.Series[Any], position: int, missing: MissingValues) -> bool:
     if column.name == PANDAS_STORED_INDEX:
         return True
     is_text = column.dtype == nw.String or is_category(column)
-    if not (is_text or isinstance(column.dtype, (nw.Date, nw.Datetime))):
+    is_number = column.dtype.is_integer() and is_row_name(column.name, position)
+    if not (is_text or is_number or isinstance(column.dtype, (nw.Date, nw.Datetime))):
         return False
     if not len(column) or column.null_count() or column.n_unique() < len(column):
         return False
@@ -244,7 +258,7 @@ def _can_be_labels(column: nw.Series[Any], is_first: bool, missing: MissingValue
         return False
     if is_label_column(column.name) or are_words(texts):
         return True
-    return is_first and all(text.strip().isdigit() for text in texts)  # such as 007
+    return position == 0 and all(text.strip().isdigit() for text in texts)  # such as 007
 
 
 # Weights.

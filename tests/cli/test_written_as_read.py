@@ -1,0 +1,108 @@
+"""Completed tables are written as they came, and new rows and entries are taken into models."""
+
+import json
+
+import numpy as np
+import pytest
+
+from helpers.refusals import assert_refused
+
+
+def lines_of(n=12):
+    rng = np.random.default_rng(0)
+    return [[f"p{i}", *(f"{v:.2f}" for v in rng.normal(5, 2, 3))] for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "decimal", "end", "mark", "quote", "encoding"),
+    [
+        (",", ".", "\n", "", "", None),
+        (";", ",", "\r\n", "\ufeff", "", None),
+        ("\t", ".", "\n", "", '"', None),
+        (";", ",", "\n", "", "", "latin-1"),
+    ],
+)
+def test_only_missing_cells_change(
+    complete, tmp_path, delimiter, decimal, end, mark, quote, encoding
+):
+    lines = [["wér", "a", "b", "c"], *lines_of()]
+    lines[3][2] = ""
+    text = mark + "".join(
+        delimiter.join(f"{quote}{cell.replace('.', decimal)}{quote}" for cell in line) + end
+        for line in lines
+    )
+    (tmp_path / "t.csv").write_bytes(text.encode(encoding or "utf-8"))
+    ran = complete("t.csv", *(() if encoding is None else ("--encoding", encoding)))
+    assert ran.code == 0, ran.err
+    filled = (tmp_path / "t-filled" / "filled.csv").read_bytes().decode(encoding or "utf-8")
+    before, after = text.split(end), filled.split(end)
+    assert [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new] == [3]
+    cell = after[3].split(delimiter)[2].strip('"')
+    assert "." not in cell or decimal == "."
+    assert np.isfinite(float(cell.replace(decimal, ".")))
+
+
+def test_units_come_back_and_no_column_is_added(complete, tmp_path):
+    lines = "".join(f"{i % 5},{i % 7} kg\n" for i in range(12))
+    (tmp_path / "t.csv").write_text("a,b\n" + lines + "3,\n")
+    assert complete("t.csv").code == 0
+    filled = (tmp_path / "t-filled" / "filled.csv").read_text()
+    assert filled.startswith("a,b\n" + lines)
+    assert filled.splitlines()[-1].startswith("3,")
+    assert filled.endswith(" kg\n")
+
+
+def test_json_gives_json(complete, tmp_path):
+    records = [{"id": name, "a": float(a), "b": float(b)} for name, a, b, _ in lines_of()]
+    records[2]["a"] = None
+    (tmp_path / "t.json").write_text(json.dumps(records))
+    assert complete("t.json").code == 0
+    filled = json.loads((tmp_path / "t-filled" / "filled.json").read_text())
+    assert isinstance(filled[2].pop("a"), float | int)
+    del records[2]["a"]
+    assert filled == records
+
+
+def test_a_complete_table_is_written_as_it_is(complete, tmp_path):
+    text = "who,a,b\n" + "".join(f"p{i},{i % 5}.0,{i % 3}\n" for i in range(12))
+    (tmp_path / "t.csv").write_text(text)
+    ran = complete("t.csv")
+    assert ran.code == 0, ran.err
+    assert "no value is missing" in ran.err
+    assert "add --na -1" in ran.err
+    assert (tmp_path / "t-filled" / "filled.csv").read_text() == text
+    assert (tmp_path / "t-filled" / "intervals.csv").read_text() == "row,column,value,lower,upper\n"
+
+
+def test_a_method_without_intervals(fillrank, write_wide, tmp_path):
+    table = write_wide()
+    ran = fillrank("complete", table, "--method", "softimpute", "--hold-out", "0")
+    assert ran.code == 0, ran.err
+    names = {path.name for path in (tmp_path / "table-filled").iterdir()}
+    assert names == {"filled.csv", "table-report.html", "spectrum.png", "summary.json"}
+    ran = fillrank("complete", table, "--method", "HASI", "--intervals", "all", "--force")
+    assert_refused(ran, "a method with intervals, GASR or BPMF")
+
+
+def test_new_rows_and_new_entries(fillrank, keep, tmp_path):
+    head = "who;a;b;c;sure\n"
+    body = [";".join([*line, "yes" if i % 2 else "no"]) for i, line in enumerate(lines_of(30))]
+    (tmp_path / "t.csv").write_text(head + "\n".join(body).replace(".", ",") + "\n")
+    keep(tmp_path / "t.csv")
+    (tmp_path / "new.csv").write_text(head + "q1;4,5;;5,25;yes\n")
+    ran = fillrank("fold-in", "model.fillrank", "new.csv", "--save", "new.fillrank")
+    assert ran.code == 0, ran.err
+    first, second = (tmp_path / "new-filled.csv").read_text().splitlines()
+    assert first + "\n" == head
+    assert second.startswith("q1;4,5;")
+    assert second.endswith(";5,25;yes")
+    assert np.isfinite(float(second.split(";")[2].replace(",", ".")))
+    assert fillrank("predict", "new.fillrank", "--missing").raw.splitlines()[1].startswith("q1,b,")
+    (tmp_path / "bad.csv").write_text(head + "q1;4,5;;5,25;perhaps\n")
+    ran = fillrank("fold-in", "model.fillrank", "bad.csv")
+    assert_refused(ran, "line 2, column 'sure'", "'no', 'yes'", "got 'perhaps'")
+    (tmp_path / "more.csv").write_text("who;a\np3;9,75\n")
+    ran = fillrank("update", "model.fillrank", "more.csv")
+    assert ran.code == 0, ran.err
+    assert (tmp_path / "model-updated.fillrank").exists()
+    assert (tmp_path / "more-filled.csv").read_text().splitlines()[4].startswith("p3;9,75;")
