@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fillrank.estimators.spectral import Context, Setting, SpectralEstimator
+from fillrank.estimators.spectral import Context, Setting, SpectralEstimator, with_progress
 from fillrank.samplers.model import Data
-from fillrank.solvers.fit import Factors, Fit
+from fillrank.solvers.beta_search import Found, refit_best, rough_limits, walk_betas
+from fillrank.solvers.fit import Errors, Factors, Fit
 from fillrank.solvers.hasi import hasi
 from fillrank.solvers.soft_impute import soft_impute
 
@@ -28,6 +29,11 @@ class HASI(SpectralEstimator):
     so that a singular value s is shrunk by ``(penalty * beta + v) / (beta + s)``. As beta grows this
     becomes SoftImpute, and ``beta_`` is inf if that was best. The other parameters and the
     attributes are those of `SpectralEstimator`.
+
+    The search for the penalty and beta uses rough fits (at most 30 iterations, a tolerance of 1e-3)
+    and skips settings that shrink less where that has increased the error on held-out entries. The
+    best one to three are repeated with ``max_iterations`` and ``tolerance``, and the best of those is
+    chosen. The other points of ``path_`` are rough.
 
     Parameters
     ----------
@@ -80,3 +86,20 @@ class HASI(SpectralEstimator):
         if math.isinf(beta):  # all singular values are shrunk by the same amount
             return soft_impute(data, penalty, limits, workers, start)
         return hasi(data, penalty, beta, limits, workers, start)
+
+    def _search(
+        self, train: Data, penalties: np.ndarray, context: Context, errors: Errors
+    ) -> Found:
+        rough_context = context._replace(limits=rough_limits(context.limits))
+
+        def rough(penalty: float, beta: float, start: Factors | None) -> Fit:
+            return self._solve(train, Setting(penalty, beta), rough_context, start)
+
+        def full(penalty: float, beta: float, start: Factors | None) -> Fit:
+            return self._solve(train, Setting(penalty, beta), context, start)
+
+        def betas(first: Fit) -> list[float]:
+            return self._betas(first, context.units.shared_scale)
+
+        points = walk_betas(penalties, rough, betas, errors)
+        return refit_best(with_progress(points, penalties, self.progress), full, errors)

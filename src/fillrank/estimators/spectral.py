@@ -20,6 +20,7 @@ from fillrank.samplers.gasr import Options
 from fillrank.samplers.model import Data, Draw, Noise
 from fillrank.solvers.certificates import largest_penalty
 from fillrank.solvers.fit import (
+    Errors,
     Factors,
     Fit,
     Limits,
@@ -238,9 +239,6 @@ class SpectralEstimator(Estimator):
         """Try descending penalties, and choose the point with the smallest error on ``test``."""
         penalties = penalty_grid(largest_penalty(train, context.workers))
 
-        def solve(penalty: float, start: Factors | None) -> Iterator[tuple[float, Fit]]:
-            return self._candidates(train, penalty, context, start)
-
         def errors(fit: Fit) -> tuple[float, float]:
             training, held_out = (
                 root_mean_square(entries, fit.factors, context.workers)
@@ -248,10 +246,19 @@ class SpectralEstimator(Estimator):
             )
             return training, held_out
 
-        points = walk(penalties, solve, errors)
-        best, fit, tried = best_on_path(points, penalties, self.progress)
+        best, fit, tried = self._search(train, penalties, context, errors)
         path.extend(_in_units(point, context.units.shared_scale) for point in tried)
         return Setting(best.penalty, best.beta), fit.factors
+
+    def _search(
+        self, train: Data, penalties: np.ndarray, context: Context, errors: Errors
+    ) -> tuple[PathPoint, Fit, list[PathPoint]]:
+        """The best point, its fit, and all points that were tried."""
+
+        def solve(penalty: float, start: Factors | None) -> Iterator[tuple[float, Fit]]:
+            return self._candidates(train, penalty, context, start)
+
+        return best_on_path(walk(penalties, solve, errors), penalties, self.progress)
 
     def _record(
         self, fit: Fit, setting: Setting, noise: float, scale: float, path: list[PathPoint]
@@ -295,19 +302,27 @@ def effect_options(effects: str | None) -> Options:
     )
 
 
+def with_progress(
+    points: Iterator[tuple[PathPoint, Fit]], penalties: np.ndarray, progress: bool
+) -> Iterator[tuple[PathPoint, Fit]]:
+    """The same points, with a bar over the penalties."""
+    with make_progress(progress, "penalty") as tell:
+        for point, fit in points:
+            yield point, fit
+            done = int(np.sum(penalties >= point.penalty))
+            tell(done, len(penalties), f"rank {point.rank}")
+
+
 def best_on_path(
     points: Iterator[tuple[PathPoint, Fit]], penalties: np.ndarray, progress: bool
 ) -> tuple[PathPoint, Fit, list[PathPoint]]:
     """The point with the smallest validation error, its fit, and all points that were tried."""
     best: tuple[PathPoint, Fit] | None = None
     tried = []
-    with make_progress(progress, "penalty") as tell:
-        for point, fit in points:
-            tried.append(point)
-            if best is None or point.validation_error < best[0].validation_error:
-                best = point, fit
-            done = int(np.sum(penalties >= point.penalty))
-            tell(done, len(penalties), f"rank {point.rank}")
+    for point, fit in with_progress(points, penalties, progress):
+        tried.append(point)
+        if best is None or point.validation_error < best[0].validation_error:
+            best = point, fit
     assert best is not None
     return *best, tried
 

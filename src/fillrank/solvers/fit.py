@@ -120,6 +120,8 @@ _POINTS = 20
 RISES = 3
 
 Solve = Callable[[float, Factors | None], Iterator[tuple[float, Fit]]]
+# The errors of a fit on the training and on the held-out entries.
+Errors = Callable[[Fit], tuple[float, float]]
 
 
 class PathPoint(NamedTuple):
@@ -132,6 +134,12 @@ class PathPoint(NamedTuple):
     validation_error: float
     n_iterations: int
     converged: bool
+
+
+def path_point(penalty: float, beta: float, fit: Fit, errors: Errors) -> PathPoint:
+    """The point of a fit."""
+    rank, n_iterations = fit.factors.s.size, len(fit.objectives)
+    return PathPoint(penalty, beta, rank, *errors(fit), n_iterations, fit.converged)
 
 
 def penalty_grid(largest: float) -> np.ndarray:
@@ -152,14 +160,11 @@ def root_mean_square(entries: Entries, factors: Factors, workers: Workers) -> fl
     return math.sqrt(float(e @ e) / e.size)
 
 
-def walk(
-    penalties: np.ndarray, solve: Solve, errors: Callable[[Fit], tuple[float, float]]
-) -> Iterator[tuple[PathPoint, Fit]]:
+def walk(penalties: np.ndarray, solve: Solve, errors: Errors) -> Iterator[tuple[PathPoint, Fit]]:
     """Solve for descending penalties until the validation error rises repeatedly.
 
     ``solve(penalty, start)`` yields (beta, fit): one for each penalty, or one for each beta. The
-    first fit of a penalty is the start for the next penalty. ``errors(fit)`` are those on the training
-    and on the held-out entries.
+    first fit of a penalty is the start for the next penalty.
     """
     start: Factors | None = None
     best, rises = math.inf, 0
@@ -168,20 +173,9 @@ def walk(
         for number, (beta, fit) in enumerate(solve(float(penalty), start)):
             if number == 0:
                 start = fit.factors
-            training_error, error = errors(fit)
-            here = min(here, error)
-            yield (
-                PathPoint(
-                    float(penalty),
-                    beta,
-                    fit.factors.s.size,
-                    training_error,
-                    error,
-                    len(fit.objectives),
-                    fit.converged,
-                ),
-                fit,
-            )
+            point = path_point(float(penalty), beta, fit, errors)
+            here = min(here, point.validation_error)
+            yield point, fit
         rises = rises + 1 if here > best else 0
         best = min(best, here)
         if rises == RISES:
