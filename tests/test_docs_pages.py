@@ -15,6 +15,7 @@ from fillrank.cli.main import app
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = (
     "start",
+    "gallery",
     "ratings",
     "sensors",
     "surveys",
