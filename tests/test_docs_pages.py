@@ -21,6 +21,7 @@ EXAMPLES = (
     "surveys",
     "kinds",
     "features",
+    "coming_from",
     "which_method",
     "reading_results",
     "limits",
