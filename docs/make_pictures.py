@@ -109,24 +109,24 @@ def report():
 def _survey(figure, names):
     """Coefficients of the three regressions."""
     ax = figure.subplots()
-    pooled, fits = (
-        names["found"],
-        {"complete table": names["everybody"], "answered all": names["some"]},
-    )
+    pooled = names["found"]
+
+    def of_fit(fit):
+        return fit.conf_int().set_axis(["lower", "upper"], axis=1).assign(estimate=fit.params)
+
+    tables = {
+        "complete table": (of_fit(names["everybody"]), INK),
+        "pooled": (pooled, "#3a8a5f"),
+        "answered all": (of_fit(names["some"]), DOT),
+    }
+    # Age in decades, so that its coefficient is of the size of the others.
+    unit = np.where(pooled.index == "age", 10.0, 1.0)
     places = np.arange(len(pooled))
-    estimates = {"complete table": None, "pooled": pooled, "answered all": None}
-    for k, (name, table) in enumerate(estimates.items()):
-        if table is None:
-            ends = fits[name].conf_int().loc[pooled.index]
-            middle, low, high = fits[name].params[pooled.index], ends[0], ends[1]
-        else:
-            middle, low, high = table["estimate"], table["lower"], table["upper"]
-        # Age in decades, so that its coefficient is of the size of the others.
-        unit = np.where(pooled.index == "age", 10.0, 1.0)
+    for k, (name, (table, colour)) in enumerate(tables.items()):
+        shown = table.loc[pooled.index, ["estimate", "lower", "upper"]].mul(unit, axis=0)
         y = places + 0.2 * (k - 1)
-        colour = (INK, "#3a8a5f", DOT)[k]
-        ax.hlines(y, unit * low, unit * high, color=colour, lw=2.5, alpha=0.6)
-        ax.plot(unit * middle, y, "o", color=colour, ms=5, label=name)
+        ax.hlines(y, shown["lower"], shown["upper"], color=colour, lw=2.5, alpha=0.6)
+        ax.plot(shown["estimate"], y, "o", color=colour, ms=5, label=name)
     ax.axvline(0, color="0.6", lw=0.8)
     ax.set_yticks(places, ["age, 10 years", "south, against north", "west, against north"])
     ax.set(xlabel="difference of the score, with 95% intervals", title="What goes with the score")
@@ -244,7 +244,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("which", nargs="*", choices=[*PICTURES, []], metavar="|".join(PICTURES))
+    parser.add_argument("which", nargs="?", choices=PICTURES)
+    which = parser.parse_args().which
     IMAGES.mkdir(exist_ok=True)
-    for name in parser.parse_args().which or PICTURES:
+    for name in [which] if which else PICTURES:
         PICTURES[name]()
