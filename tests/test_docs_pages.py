@@ -15,11 +15,13 @@ from fillrank.cli.main import app
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = (
     "start",
+    "gallery",
     "ratings",
     "sensors",
     "surveys",
     "kinds",
     "features",
+    "coming_from",
     "which_method",
     "reading_results",
     "limits",

@@ -185,14 +185,15 @@ def pool(estimates: Any, variances: Any, df_complete: Any = None) -> Pooled:
     Notes
     -----
     For m tables, with the mean W of the variances and the variance B of the estimates, the total
-    variance is T = W + (1 + 1/m) B [1]_. Intervals and tests use a t distribution, with the degrees of
-    freedom of Barnard and Rubin [2]_.
+    variance is T = W + (1 + 1/m) B (Rubin 1987). Intervals and tests use a t distribution, with the
+    degrees of freedom of Barnard and Rubin (1999).
 
     References
     ----------
-    .. [1] D. B. Rubin (1987). Multiple Imputation for Nonresponse in Surveys. Wiley.
-    .. [2] J. Barnard and D. B. Rubin (1999). Small-sample degrees of freedom with multiple imputation.
-       Biometrika 86(4), 948-955.
+    D. B. Rubin (1987). Multiple Imputation for Nonresponse in Surveys. Wiley.
+
+    J. Barnard and D. B. Rubin (1999). Small-sample degrees of freedom with multiple imputation.
+    Biometrika 86(4), 948-955.
 
     See Also
     --------
