@@ -21,10 +21,10 @@ _OPTIONAL = {"columns", "features", "levels"}
 _EMPTY = {"meta", "img"}
 # fmt: off
 _ALLOWED = {
-    "a", "bdi", "body", "caption", "circle", "div", "figcaption", "figure", "h1", "h2", "head",
-    "header", "html", "img", "li", "line", "main", "meta", "nav", "p", "pre", "rect", "section",
-    "span", "strong", "style", "svg", "table", "tbody", "td", "text", "th", "thead", "title", "tr",
-    "ul",
+    "a", "bdi", "body", "caption", "circle", "code", "details", "div", "figcaption", "figure", "h1",
+    "h2", "head", "header", "html", "img", "li", "line", "main", "meta", "nav", "p", "pre", "rect",
+    "section", "span", "strong", "style", "summary", "svg", "table", "tbody", "td", "text", "th",
+    "thead", "title", "tr", "ul",
 }
 # fmt: on
 _POLICY = (

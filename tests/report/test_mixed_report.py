@@ -45,7 +45,7 @@ def test_the_report_has_the_columns_and_the_probabilities(tmp_path):
     assert "Columns, worst first" not in page.text["held-out"]
     assert "noise level" not in page.text["summary"].lower()
     for note in model.observations_.notes:
-        assert note in page.text["columns"]
+        assert note in page.text["summary"]
     assert "nan" not in " ".join(page.text.values()).lower()
 
 

@@ -232,7 +232,7 @@ def test_held_out_entries_that_were_fitted_are_reported(tmp_path, no_plots):
     ))  # fmt: skip
     write_report(both, tmp_path / "bad.html", test=test)
     assert (
-        f"But {len(test)} of these entries were also fitted"
+        f"{len(test)} of the held-out entries were also fitted"
         in read(tmp_path / "bad.html").text["summary"]
     )
     # The error of a model of all entries is from one that was fitted without the test entries.

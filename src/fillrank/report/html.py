@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fillrank.errors import NotSupportedError
+from fillrank.errors import NotSupportedError, Setting
 from fillrank.features.blocks import MISSINGNESS
 from fillrank.posterior.diagnostics import Diagnostics
-from fillrank.report import cells, features, held_out, run_plots, summary
+from fillrank.report import cells, features, held_out, notices, run_plots, summary
 from fillrank.report.cells import MAX_BLOCKS, MAX_CELLS, CellIntervals, missing_intervals
 from fillrank.report.columns import (
     format_values,
@@ -29,6 +29,7 @@ from fillrank.report.columns import (
     list_columns,
 )
 from fillrank.report.held_out import GROUP_LEVEL, Groups, HeldOut, predict_held_out, score_groups
+from fillrank.report.interface import PYTHON, Interface
 from fillrank.report.maps import Side, SvgMap, project, svg_map
 from fillrank.report.probabilities import level_tables
 from fillrank.report.style import UNITS, format_label
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
 # Rows in a table of the most or least certain cells.
 _N_LISTED = 10
-# Rows in the table by column, and columns that are named at the top.
-_N_COLUMNS, _N_NAMED = 20, 5
+# Rows in the table by column.
+_N_COLUMNS = 20
 _MAX_TITLE = 200
 # Smaller than usual plots, so that their text is readable on a phone.
 _SIZE, _SQUARE, _LOW, _DOTS_PER_INCH = (5.6, 3.7), (5.0, 5.0), (5.6, 2.7), 180
@@ -85,13 +86,6 @@ class Column(NamedTuple):
     tone: str
 
 
-class Problem(NamedTuple):
-    """A column that is predicted badly, and a clause that says why."""
-
-    label: str
-    text: str
-
-
 class Effect(NamedTuple):
     """A line of the table of effects: its numbers as text, and their places in the drawing."""
 
@@ -114,6 +108,7 @@ def write_report(
     title: str | None = None,
     *,
     tested: Any = None,
+    interface: Interface = PYTHON,
 ) -> None:
     """Write a report of a fitted model to an HTML file.
 
@@ -132,6 +127,8 @@ def write_report(
     tested : fitted estimator, optional
         The model that predicts ``test``, if not ``model``. Use it if ``model`` is fitted to all entries:
         ``tested`` must be fitted without the held-out ones.
+    interface : Interface
+        For programs that write reports: how their users write the settings that the advice refers to.
 
     Examples
     --------
@@ -149,13 +146,14 @@ def write_report(
     check_fitted(model)
     # The file is opened first, so that an error of the path is reported before the work starts.
     with write_atomically(path) as temporary:
-        page = _page(
-            model, None if test is None else predict_held_out(tested or model, test), tested, title
-        )
+        held = None if test is None else predict_held_out(tested or model, test)
+        page = _page(model, held, tested, title, interface)
         temporary.write_text(page, encoding="utf-8", newline="\n")
 
 
-def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> str:
+def _page(
+    model: Any, test: HeldOut | None, tested: Any, title: str | None, interface: Interface
+) -> str:
     # Imported late: plots need no templates.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -168,7 +166,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
     )
     diagnostics = _diagnostics(model)
     groups = None if test is None else score_groups(tested or model, test.test)
-    verdict, mixed = summary.describe_convergence(model), is_mixed(model)
+    verdict, mixed = summary.describe_convergence(model, interface), is_mixed(model)
     return environment.get_template("report.html.jinja").render(
         title=format_label(title, _MAX_TITLE) if title else _title(model),
         method=model.completion_.method,
@@ -179,8 +177,10 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         else summary.describe_error(test, model.completion_.record.has_own_units),
         rank_text=summary.describe_rank(model),
         noise_text=summary.describe_noise(model),
-        notes=[] if mixed else model.completion_.record.notes or [],
-        few_entries_text=summary.warn_of_few_entries(model),
+        warnings=notices.list_warnings(model, test, groups, verdict, interface),
+        notes=notices.list_notes(model, interface),
+        interface=interface,
+        kinds_setting=interface.setting(Setting("kinds")),
         verdict=verdict,
         other_tested=tested is not None and tested is not model,
         has_intervals=model.posterior_.has_draws,
@@ -198,7 +198,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         certainty=_certainty(model),
         maps=_maps(model),
         code=summary.reproduction_code(model),
-        caveats=summary.reproduction_caveats(model),
+        caveats=summary.reproduction_caveats(model, interface),
     )
 
 
@@ -211,7 +211,6 @@ def _mixed(model: Any, groups: Groups | None) -> dict[str, Any]:
     return {
         "columns": lines,
         "n_more": data.shape[1] - len(lines),
-        "notes": model.completion_.record.notes or [],
         "has_scores": groups is not None,
         "has_categories": "category" in kinds,
         "has_ordered": "ordered" in kinds,
@@ -352,17 +351,11 @@ def _held_out(model: Any, test: HeldOut | None) -> list[Image]:
 
 
 def _by_column(model: Any, groups: Groups) -> dict[str, Any]:
-    """Return the section on columns, and those to name at the top."""
+    """Return the section on columns."""
     labels, n = model.observations_.column_labels, groups.columns.group.size
-    problems = [
-        Problem(format_label(labels[k]), text)
-        for k, text in list(groups.problems.items())[:_N_NAMED]
-    ]
     return {
         "rows": [_column(labels, groups, k) for k in range(min(n, _N_COLUMNS))],
         "n_more": max(0, n - _N_COLUMNS),
-        "problems": problems,
-        "n_more_problems": len(groups.problems) - len(problems),
         "level": f"{100 * GROUP_LEVEL:g}",
     }
 
