@@ -10,7 +10,7 @@ from fillrank.errors import InputError, NotSupportedError
 from fillrank.report import cells, columns, held_out, html, probabilities
 from fillrank.report.html import write_report
 from helpers.mixed_tables import ANSWERS, REGIONS, fit_mixed, mixed_frame, mixed_model
-from helpers.read_page import read
+from helpers.read_page import DOT, read
 
 NUMBERS = ["weight", "height", "lead", "visits", "born"]
 LEVELS = ["answer", "smoker", "region", "stars"]
@@ -21,8 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")
 @pytest.fixture
 def no_plots(monkeypatch):
     """Replace plots by an image of one dot: drawing takes most of the time."""
-    dot = "data:image/png;base64,iVBORw=="
-    monkeypatch.setattr(html, "render", lambda *_, **__: html.Image(dot, "a dot"))
+    monkeypatch.setattr(html, "render", lambda *_, **__: DOT)
 
 
 def lines_of(page, section):

@@ -8,10 +8,8 @@ never reach the plots.
 from __future__ import annotations
 
 import os
-from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +19,7 @@ from fillrank.features.blocks import MISSINGNESS
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report import cells, features, held_out, notices, run_plots, summary
 from fillrank.report.cells import MAX_BLOCKS, MAX_CELLS, CellIntervals, missing_intervals
+from fillrank.report.charts import LOW, SQUARE, Chart, render
 from fillrank.report.columns import (
     format_values,
     have_one_unit,
@@ -45,20 +44,11 @@ _N_LISTED = 10
 # Rows in the table by column.
 _N_COLUMNS = 20
 _MAX_TITLE = 200
-# Smaller than usual plots, so that their text is readable on a phone.
-_SIZE, _SQUARE, _LOW, _DOTS_PER_INCH = (5.6, 3.7), (5.0, 5.0), (5.6, 2.7), 180
 _EFFECTS_LEVEL = 0.9
 # The width of a drawn effect, in units of its view box, and the margin on each side.
 _EFFECT_WIDTH, _EFFECT_MARGIN = 320.0, 8.0
 _NO_DECIMALS = 10.0  # the width of an interval whose ends have none
 _BAR_WIDTH = 60.0  # of a probability of 1
-
-
-class Image(NamedTuple):
-    """A plot as a PNG in a data URI, and its title as alternative text."""
-
-    uri: str
-    alt: str
 
 
 class Cell(NamedTuple):
@@ -230,27 +220,7 @@ def _diagnostics(model: Any) -> Diagnostics | None:
     return None if model.completion_.record.traces is None else model.diagnostics()
 
 
-def render(
-    draw: Callable[..., Axes],
-    *arguments: Any,
-    size: tuple[float, float] = _SIZE,
-    **options: Any,
-) -> Image:
-    """Return the image of a plot."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    # Whatever the user's settings of matplotlib: TeX may not be installed, and takes seconds per plot.
-    with matplotlib.rc_context({"text.usetex": False}):
-        figure = Figure(figsize=size, layout="constrained")
-        ax = draw(*arguments, ax=figure.subplots(), **options)
-        out = BytesIO()
-        figure.savefig(out, format="png", dpi=_DOTS_PER_INCH, facecolor="white")
-    uri = f"data:image/png;base64,{b64encode(out.getvalue()).decode()}"
-    return Image(uri, ax.get_title("left"))
-
-
-def _table(model: Any) -> list[Image]:
+def _table(model: Any) -> list[Chart]:
     images = []
     if len(model.observations_) > 0:
         images.append(render(cells.matrix, model))
@@ -258,7 +228,7 @@ def _table(model: Any) -> list[Image]:
     return images
 
 
-def _factors(model: Any) -> list[Image]:
+def _factors(model: Any) -> list[Chart]:
     images = []
     for draw in (run_plots.spectrum, run_plots.rank):
         try:
@@ -275,7 +245,7 @@ def _features(model: Any) -> dict[str, Any] | None:
         return None
     names = {name for parts in shares.values() for name in parts}
     return {
-        "image": render(lambda ax: features.draw_shares(shares, ax), size=_LOW),
+        "image": render(lambda ax: features.draw_shares(shares, ax), size=LOW),
         "texts": [_describe_shares(side, parts) for side, parts in shares.items()],
         "is_given": bool(names - {MISSINGNESS, "times", features.REST}),
         "has_times": "times" in names,
@@ -327,7 +297,7 @@ def _effects(model: Any, side: features.Side) -> dict[str, Any]:
     }
 
 
-def _convergence(model: Any) -> list[Image]:
+def _convergence(model: Any) -> list[Chart]:
     images = []
     if model.completion_.record.traces is not None:
         images.append(render(run_plots.trace, model))
@@ -336,7 +306,7 @@ def _convergence(model: Any) -> list[Image]:
     return images
 
 
-def _held_out(model: Any, test: HeldOut | None) -> list[Image]:
+def _held_out(model: Any, test: HeldOut | None) -> list[Chart]:
     if test is None:
         return []
     plots: list[Callable[..., Axes]] = [held_out.predicted]
@@ -346,7 +316,7 @@ def _held_out(model: Any, test: HeldOut | None) -> list[Image]:
     for draw in plots:
         # Without a number among the held-out entries there is nothing to show.
         with suppress(NotSupportedError):
-            images.append(render(draw, model, test.test, size=_SQUARE))
+            images.append(render(draw, model, test.test, size=SQUARE))
     return images
 
 
@@ -381,7 +351,7 @@ def _finite(x: float, form: str) -> str:
     return f"{x:{form}}" if np.isfinite(x) else "–"
 
 
-def _by_level(groups: Groups) -> list[Image]:
+def _by_level(groups: Groups) -> list[Chart]:
     images = [render(lambda ax: held_out.draw_error_by_level(groups.levels, ax))]
     if not np.isnan(groups.levels.coverage).any():
         images.append(render(lambda ax: held_out.draw_coverage_by_level(groups.levels, ax)))
