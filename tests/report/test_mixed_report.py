@@ -52,7 +52,8 @@ def test_every_column_has_its_kind_and_its_scores(tmp_path, no_plots):
     model, test = mixed_model()
     write_report(model, tmp_path / "report.html", test=test)
     lines = lines_of((tmp_path / "report.html").read_text(encoding="utf-8"), "columns")
-    found = {line[0]: line[1:] for line in lines if line}
+    # Without the plot of the distribution.
+    found = {line[0]: line[1:4] + line[5:] for line in lines if line}
     assert list(found) == list(mixed_frame().columns)
     kinds = [line[0] for line in found.values()]
     assert kinds == [

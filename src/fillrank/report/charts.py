@@ -122,12 +122,12 @@ def _describe_point(ax: Axes, x: float, y: float) -> str:
 
 def _tick_labels(axis: Any) -> dict[float, str]:
     """The labels of ticks that were given; numbers are written in full."""
-    from matplotlib.ticker import FixedFormatter
+    from matplotlib.ticker import FixedLocator
 
-    formatter = axis.get_major_formatter()
-    if not isinstance(formatter, FixedFormatter):
+    if not isinstance(axis.get_major_locator(), FixedLocator):
         return {}
-    return dict(zip(map(float, axis.get_majorticklocs()), formatter.seq, strict=False))
+    places = axis.get_majorticklocs()
+    return dict(zip(places.tolist(), axis.get_major_formatter().format_ticks(places), strict=True))
 
 
 def _clean(text: bytes, title: str, tips: dict[str, list[str]]) -> str:

@@ -27,6 +27,7 @@ from fillrank.report.columns import (
     limit_sides,
     list_columns,
 )
+from fillrank.report.distributions import HEIGHT, WIDTH, distributions_of
 from fillrank.report.held_out import GROUP_LEVEL, Groups, HeldOut, predict_held_out, score_groups
 from fillrank.report.interface import PYTHON, Interface
 from fillrank.report.maps import Side, SvgMap, project, svg_map
@@ -182,7 +183,8 @@ def _page(
         convergence=_convergence(model),
         diagnostics=[] if diagnostics is None else summary.list_diagnostics(diagnostics),
         held_out=_held_out(tested or model, test),
-        by_column=None if groups is None else _by_column(tested or model, groups),
+        by_column=None if groups is None or mixed else _by_column(model, groups),
+        plot_size=(WIDTH, HEIGHT),
         by_level=[] if groups is None or mixed else _by_level(groups),
         mixed=_mixed(model, groups) if mixed else None,
         certainty=_certainty(model),
@@ -200,6 +202,7 @@ def _mixed(model: Any, groups: Groups | None) -> dict[str, Any]:
     )
     return {
         "columns": lines,
+        "distributions": distributions_of(model, range(len(lines))),
         "n_more": data.shape[1] - len(lines),
         "has_scores": groups is not None,
         "has_categories": "category" in kinds,
@@ -323,8 +326,11 @@ def _held_out(model: Any, test: HeldOut | None) -> list[Chart]:
 def _by_column(model: Any, groups: Groups) -> dict[str, Any]:
     """Return the section on columns."""
     labels, n = model.observations_.column_labels, groups.columns.group.size
+    shown = range(min(n, _N_COLUMNS))
+    found = distributions_of(model, groups.columns.group[: len(shown)].tolist())
     return {
-        "rows": [_column(labels, groups, k) for k in range(min(n, _N_COLUMNS))],
+        "rows": [_column(labels, groups, k) for k in shown],
+        "distributions": list(found.values()),
         "n_more": max(0, n - _N_COLUMNS),
         "level": f"{100 * GROUP_LEVEL:g}",
     }
