@@ -1,17 +1,25 @@
 import pytest
 
+from fillrank.errors import Setting
 from helpers.refusals import assert_refused
 
 QUICK = ("--sweeps", "30", "--max-rank", "2")
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def interfaces():
+    """For whom the reports were made."""
+    return []
+
+
+@pytest.fixture
+def asked(monkeypatch, interfaces):
     """What the report was asked for; nothing is drawn."""
     calls = []
 
-    def report(model, path, test=None, title=None, *, tested=None):
+    def report(model, path, test=None, title=None, *, tested=None, interface):
         calls.append((model, test, title, tested))
+        interfaces.append(interface)
         path.touch()
 
     monkeypatch.setattr("fillrank.report.html.write_report", report)
@@ -40,6 +48,23 @@ def test_report_of_a_model(fillrank, keep, write_wide, asked):
     assert fillrank("report", "my model.fillrank").code == 0
     ((model, test, title, _),) = asked
     assert (model.rank_, test, title) == (1, None, "my model")
+
+
+def test_the_report_has_the_command_and_what_it_said(fillrank, keep, write_wide, asked, interfaces):
+    path = write_wide()
+    assert fillrank("report", path, *QUICK, "--hold-out", "0", "-o", "a b.html", "-q").code == 0
+    (interface,) = interfaces
+    assert interface.command == (
+        f"fillrank report {path} --sweeps 30 --max-rank 2 --hold-out 0 -o 'a b.html' -q"
+    )
+    assert interface.to_hold_out == f"fillrank report {path} --hold-out 0.1"
+    assert interface.notes[0].startswith(f"Read {path}: ")
+    assert interface.setting(Setting("n_sweeps", 60)) == "--sweeps 60"
+    assert interface.note("x: set missing_values=[-9].") == "x: add --na -9."
+    keep(path)
+    assert fillrank("report", "model.fillrank").code == 0
+    assert interfaces[1].command == "fillrank report model.fillrank"
+    assert interfaces[1].notes == ()
 
 
 def test_a_report_replaces_an_earlier_one_but_no_other_file(fillrank, keep, write_wide, tmp_path):

@@ -10,7 +10,7 @@ from fillrank.errors import InputError, NotSupportedError
 from fillrank.report import cells, columns, held_out, html, probabilities
 from fillrank.report.html import write_report
 from helpers.mixed_tables import ANSWERS, REGIONS, fit_mixed, mixed_frame, mixed_model
-from helpers.read_page import read
+from helpers.read_page import DOT, read
 
 NUMBERS = ["weight", "height", "lead", "visits", "born"]
 LEVELS = ["answer", "smoker", "region", "stars"]
@@ -21,8 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fillrank.ConvergenceWarning")
 @pytest.fixture
 def no_plots(monkeypatch):
     """Replace plots by an image of one dot: drawing takes most of the time."""
-    dot = "data:image/png;base64,iVBORw=="
-    monkeypatch.setattr(html, "render", lambda *_, **__: html.Image(dot, "a dot"))
+    monkeypatch.setattr(html, "render", lambda *_, **__: DOT)
 
 
 def lines_of(page, section):
@@ -45,7 +44,7 @@ def test_the_report_has_the_columns_and_the_probabilities(tmp_path):
     assert "Columns, worst first" not in page.text["held-out"]
     assert "noise level" not in page.text["summary"].lower()
     for note in model.observations_.notes:
-        assert note in page.text["columns"]
+        assert note in page.text["summary"]
     assert "nan" not in " ".join(page.text.values()).lower()
 
 
@@ -53,7 +52,8 @@ def test_every_column_has_its_kind_and_its_scores(tmp_path, no_plots):
     model, test = mixed_model()
     write_report(model, tmp_path / "report.html", test=test)
     lines = lines_of((tmp_path / "report.html").read_text(encoding="utf-8"), "columns")
-    found = {line[0]: line[1:] for line in lines if line}
+    # Without the plot of the distribution.
+    found = {line[0]: line[1:4] + line[5:] for line in lines if line}
     assert list(found) == list(mixed_frame().columns)
     kinds = [line[0] for line in found.values()]
     assert kinds == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from fillrank.table.observations import Observations
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from fillrank.report.interface import Interface
 
 Intervals = Literal["auto", "all", "none"]
 MOST_INTERVALS = 2_000_000
@@ -359,8 +362,21 @@ def write_report(job: Job, model: Any, evaluation: Evaluation | None, path: Path
     """Write the report of a model, with the predictions of held-out entries if there are any."""
     from fillrank.report.html import write_report as write  # imported late: it loads matplotlib
 
-    title = job.source.name
+    title, interface = job.source.name, _interface(job, model.observations_)
     if evaluation is None:
-        write(model, path, title=title)
+        write(model, path, title=title, interface=interface)
     else:
-        write(model, path, test=evaluation.test, title=title, tested=evaluation.model)
+        write(
+            model, path, test=evaluation.test, title=title, tested=evaluation.model,
+            interface=interface,
+        )  # fmt: skip
+
+
+def _interface(job: Job, data: Observations) -> Interface:
+    """What users of the command line see in the report, and can run."""
+    to_hold_out = ""
+    if data.n_entries >= FEWEST_TO_HOLD_OUT:
+        table = shlex.quote(str(job.source.table))
+        to_hold_out = f"fillrank report {table} --hold-out 0.1"
+    read = f"Read {job.source.name}: {source.describe_reading(data)}"
+    return cli_messages.command_line(to_hold_out, (read, *source.list_notes(data)))

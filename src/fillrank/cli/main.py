@@ -29,6 +29,11 @@ from fillrank.errors import FillrankError
 class Verb(TyperCommand):
     """A command; warnings of the library are shown as notes while it runs."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, and keep them for reports."""
+        messages.keep_command([ctx.info_name, *args])
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
         with messages.show_warnings(ctx.params.get("quiet", False)):

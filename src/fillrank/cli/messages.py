@@ -5,10 +5,13 @@ terminal would execute, are escaped. Lines are not wrapped: a path stays in one 
 """
 
 import logging
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fillrank.errors import CheckpointWarning, Setting, SmallTableWarning, describe
+from fillrank.report.interface import Interface
 
 Results = list[tuple[str, str]]  # titles and texts
 # Settings of the library that are options here, with the placeholder of a value that users choose.
@@ -62,11 +66,24 @@ _OPTIONS = {
 }
 
 
+_running: ContextVar[str] = ContextVar("running", default="fillrank")
+
+
 class _Terminal(Console):
     """Raises an error if the reader of the output has closed the pipe."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
+
+
+def keep_command(words: Sequence[str]) -> None:
+    """Keep the words of the command that is running, for `command_line`."""
+    _running.set(shlex.join(["fillrank", *words]))
+
+
+def command_line(to_hold_out: str, notes: tuple[str, ...] = ()) -> Interface:
+    """The command line, for reports: its options and the command that is running."""
+    return Interface(option, with_option, _running.get(), to_hold_out, notes)
 
 
 def stdout() -> Console:
@@ -129,6 +146,17 @@ def option(setting: Setting) -> str | None:
         return f"{name} {placeholder}"
     value = setting.value
     return f"{name} {','.join(map(str, value)) if isinstance(value, list) else value}"
+
+
+def with_option(note: str) -> str:
+    """A note with the option of the command line in place of the argument of the library.
+
+    Examples
+    --------
+    >>> with_option("If it means a missing value, set missing_values=[-999].")
+    'If it means a missing value, add --na -999.'
+    """
+    return re.sub(r"set missing_values=\[([^]]*)\]", r"add --na \1", note)
 
 
 def escape(text: str) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from fillrank.cli import complete, models, options, output, source, summary
 from fillrank.cli.complete import Job
-from fillrank.cli.messages import report_note, show_files
+from fillrank.cli.messages import command_line, report_note, show_files
 from fillrank.cli.models import Settings
 from fillrank.cli.source import Source
 from fillrank.completions.convergence import convergence_of
@@ -87,7 +87,8 @@ def report(
         from fillrank.report.html import write_report
 
         model = models.load(table, threads, quiet)
-        write_report(model, file, title=table.stem)
+        interface = command_line("fillrank report TABLE --hold-out 0.1")
+        write_report(model, file, title=table.stem, interface=interface)
     else:
         settings = Settings(
             method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise,

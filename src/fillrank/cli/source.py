@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import math
-import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fillrank.cli.messages import describe_error, escape, report, report_note
+from fillrank.cli.messages import describe_error, escape, report, report_note, with_option
 from fillrank.cli.options import FormatName
 from fillrank.errors import FileLocation, FillrankError, InputError, ReadError
 from fillrank.io.files import read_bytes
@@ -135,9 +134,14 @@ def read_table(source: Source, quiet: bool = False, like: Observations | None = 
         raise error.with_advice(*_advice(error, source)) from error
     if not quiet:
         report(f"Read {escape(source.name)}: {escape(describe_table(table.data))}")
-        for note in filter(None, (_label_note(table.data), _long_hint(table.data))):
+        for note in list_notes(table.data):
             report_note(note)
     return table
+
+
+def list_notes(data: Observations) -> list[str]:
+    """What may be wrong with how a table was read, and what to do."""
+    return [*filter(None, (_label_note(data), _long_hint(data)))]
 
 
 def is_complete(data: Observations) -> bool:
@@ -263,7 +267,12 @@ def _long_hint(data: Observations) -> str:
 
 
 def describe_table(data: Observations) -> str:
-    """Describe what was read, and how it was interpreted."""
+    """Describe what was read, and how it was interpreted, with the notes of the reader."""
+    return " ".join([describe_reading(data), *map(with_option, data.notes)])
+
+
+def describe_reading(data: Observations) -> str:
+    """Describe the size of the table, and how its layout and its values were interpreted."""
     n_rows, n_columns = data.shape
     low, high = value_limits(data)
     values = f", values {low:g} to {high:g}" if are_numbers(data.column_types) else ""
@@ -275,18 +284,7 @@ def describe_table(data: Observations) -> str:
         text += f" The values are taken as ratings from {scale[0]:g} to {scale[1]:g}."
     if data.weights is not None:
         text += f" The weights are from {data.weights.min():.3g} to {data.weights.max():.3g}."
-    return " ".join([text, *map(_with_option, data.notes)])
-
-
-def _with_option(note: str) -> str:
-    """A note with the option of the command line in place of the argument of the library.
-
-    Examples
-    --------
-    >>> _with_option("If it means a missing value, set missing_values=[-999].")
-    'If it means a missing value, add --na -999.'
-    """
-    return re.sub(r"set missing_values=\[([^]]*)\]", r"add --na \1", note)
+    return text
 
 
 def value_limits(data: Observations) -> tuple[float, float]:

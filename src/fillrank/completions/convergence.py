@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from fillrank.completions.fitted_table import FittedTable
 from fillrank.errors import ConvergenceWarning, Setting, Text
+from fillrank.posterior.diagnostics import SMALLEST_ESS
 
 
 class Fitted(Protocol):
@@ -54,6 +55,21 @@ def convergence_of(model: Fitted) -> Convergence:
         return Convergence(converged)
     advice = "Raise max_iterations, or tolerance if that is good enough."
     return Convergence(False, record.stop_reason, advice)
+
+
+def few_draws(model: Fitted) -> ConvergenceWarning | None:
+    """The warning that a run has stored too few draws for its intervals; None if it has enough."""
+    posterior = model.completion_.posterior
+    if not posterior.has_draws or posterior.n_draws >= SMALLEST_ESS:
+        return None
+    # A run that is too short has its own warning.
+    if not convergence_of(model).converged:
+        return None
+    return ConvergenceWarning(
+        f"Only {posterior.n_draws} draws of a table of this size fit in memory: intervals will be too "
+        "narrow",
+        advice=("Lower ", Setting("max_rank"), ", or fit a subset of the rows."),
+    )
 
 
 def _advice(completion: FittedTable) -> Text:

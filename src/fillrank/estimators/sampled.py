@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError, Setting, Text
+from fillrank.completions.convergence import few_draws
+from fillrank.errors import InputError, NotSupportedError, Setting, Text
 from fillrank.estimators.base import Estimator
 from fillrank.estimators.checks import check_value_range, seed_from, warn_of_few_entries
 from fillrank.estimators.convergence import warn_unconverged
@@ -38,7 +39,7 @@ from fillrank.features.pattern import Mask, entry_mask, pattern_blocks, remote_m
 from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.noise.law import Law
 from fillrank.noise.laws import GAUSSIAN, LAWS
-from fillrank.posterior.diagnostics import SMALLEST_ESS, Diagnostics
+from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.posterior.loo import Loo
 from fillrank.posterior.low_rank import Axis
 from fillrank.run.chains import Chain, ObservedData, Sampler
@@ -584,14 +585,8 @@ class SamplerEstimator(Estimator):
         elif self.n_chains == 1:
             compare = ", diagnostics() also compares the chains."
             further = [("With ", Setting("n_chains", 2), compare)]
-        if not warn_unconverged(self, *further) and n_draws < SMALLEST_ESS:
-            warn_user(
-                ConvergenceWarning(
-                    f"Only {n_draws} draws of a table of this size fit in memory: intervals will be "
-                    "too narrow",
-                    advice=("Lower ", Setting("max_rank"), ", or fit a subset of the rows."),
-                )
-            )
+        if not warn_unconverged(self, *further) and (few := few_draws(self)) is not None:
+            warn_user(few)
 
     @property
     def checkpoint_sweeps(self) -> int | None:

@@ -8,19 +8,18 @@ never reach the plots.
 from __future__ import annotations
 
 import os
-from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fillrank.errors import NotSupportedError
+from fillrank.errors import NotSupportedError, Setting
 from fillrank.features.blocks import MISSINGNESS
 from fillrank.posterior.diagnostics import Diagnostics
-from fillrank.report import cells, features, held_out, run_plots, summary
+from fillrank.report import cells, features, held_out, notices, run_plots, summary
 from fillrank.report.cells import MAX_BLOCKS, MAX_CELLS, CellIntervals, missing_intervals
+from fillrank.report.charts import LOW, SQUARE, Chart, render
 from fillrank.report.columns import (
     format_values,
     have_one_unit,
@@ -28,7 +27,9 @@ from fillrank.report.columns import (
     limit_sides,
     list_columns,
 )
+from fillrank.report.distributions import HEIGHT, WIDTH, distributions_of
 from fillrank.report.held_out import GROUP_LEVEL, Groups, HeldOut, predict_held_out, score_groups
+from fillrank.report.interface import PYTHON, Interface
 from fillrank.report.maps import Side, SvgMap, project, svg_map
 from fillrank.report.probabilities import level_tables
 from fillrank.report.style import UNITS, format_label
@@ -41,23 +42,14 @@ if TYPE_CHECKING:
 
 # Rows in a table of the most or least certain cells.
 _N_LISTED = 10
-# Rows in the table by column, and columns that are named at the top.
-_N_COLUMNS, _N_NAMED = 20, 5
+# Rows in the table by column.
+_N_COLUMNS = 20
 _MAX_TITLE = 200
-# Smaller than usual plots, so that their text is readable on a phone.
-_SIZE, _SQUARE, _LOW, _DOTS_PER_INCH = (5.6, 3.7), (5.0, 5.0), (5.6, 2.7), 180
 _EFFECTS_LEVEL = 0.9
 # The width of a drawn effect, in units of its view box, and the margin on each side.
 _EFFECT_WIDTH, _EFFECT_MARGIN = 320.0, 8.0
 _NO_DECIMALS = 10.0  # the width of an interval whose ends have none
 _BAR_WIDTH = 60.0  # of a probability of 1
-
-
-class Image(NamedTuple):
-    """A plot as a PNG in a data URI, and its title as alternative text."""
-
-    uri: str
-    alt: str
 
 
 class Cell(NamedTuple):
@@ -85,13 +77,6 @@ class Column(NamedTuple):
     tone: str
 
 
-class Problem(NamedTuple):
-    """A column that is predicted badly, and a clause that says why."""
-
-    label: str
-    text: str
-
-
 class Effect(NamedTuple):
     """A line of the table of effects: its numbers as text, and their places in the drawing."""
 
@@ -114,6 +99,7 @@ def write_report(
     title: str | None = None,
     *,
     tested: Any = None,
+    interface: Interface = PYTHON,
 ) -> None:
     """Write a report of a fitted model to an HTML file.
 
@@ -132,6 +118,8 @@ def write_report(
     tested : fitted estimator, optional
         The model that predicts ``test``, if not ``model``. Use it if ``model`` is fitted to all entries:
         ``tested`` must be fitted without the held-out ones.
+    interface : Interface
+        For programs that write reports: how their users write the settings that the advice refers to.
 
     Examples
     --------
@@ -149,13 +137,14 @@ def write_report(
     check_fitted(model)
     # The file is opened first, so that an error of the path is reported before the work starts.
     with write_atomically(path) as temporary:
-        page = _page(
-            model, None if test is None else predict_held_out(tested or model, test), tested, title
-        )
+        held = None if test is None else predict_held_out(tested or model, test)
+        page = _page(model, held, tested, title, interface)
         temporary.write_text(page, encoding="utf-8", newline="\n")
 
 
-def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> str:
+def _page(
+    model: Any, test: HeldOut | None, tested: Any, title: str | None, interface: Interface
+) -> str:
     # Imported late: plots need no templates.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -168,7 +157,7 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
     )
     diagnostics = _diagnostics(model)
     groups = None if test is None else score_groups(tested or model, test.test)
-    verdict, mixed = summary.describe_convergence(model), is_mixed(model)
+    verdict, mixed = summary.describe_convergence(model, interface), is_mixed(model)
     return environment.get_template("report.html.jinja").render(
         title=format_label(title, _MAX_TITLE) if title else _title(model),
         method=model.completion_.method,
@@ -179,8 +168,10 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         else summary.describe_error(test, model.completion_.record.has_own_units),
         rank_text=summary.describe_rank(model),
         noise_text=summary.describe_noise(model),
-        notes=[] if mixed else model.completion_.record.notes or [],
-        few_entries_text=summary.warn_of_few_entries(model),
+        warnings=notices.list_warnings(model, test, groups, verdict, interface),
+        notes=notices.list_notes(model, interface),
+        interface=interface,
+        kinds_setting=interface.setting(Setting("kinds")),
         verdict=verdict,
         other_tested=tested is not None and tested is not model,
         has_intervals=model.posterior_.has_draws,
@@ -192,13 +183,14 @@ def _page(model: Any, test: HeldOut | None, tested: Any, title: str | None) -> s
         convergence=_convergence(model),
         diagnostics=[] if diagnostics is None else summary.list_diagnostics(diagnostics),
         held_out=_held_out(tested or model, test),
-        by_column=None if groups is None else _by_column(tested or model, groups),
+        by_column=None if groups is None or mixed else _by_column(model, groups),
+        plot_size=(WIDTH, HEIGHT),
         by_level=[] if groups is None or mixed else _by_level(groups),
         mixed=_mixed(model, groups) if mixed else None,
         certainty=_certainty(model),
         maps=_maps(model),
         code=summary.reproduction_code(model),
-        caveats=summary.reproduction_caveats(model),
+        caveats=summary.reproduction_caveats(model, interface),
     )
 
 
@@ -210,8 +202,8 @@ def _mixed(model: Any, groups: Groups | None) -> dict[str, Any]:
     )
     return {
         "columns": lines,
+        "distributions": distributions_of(model, range(len(lines))),
         "n_more": data.shape[1] - len(lines),
-        "notes": model.completion_.record.notes or [],
         "has_scores": groups is not None,
         "has_categories": "category" in kinds,
         "has_ordered": "ordered" in kinds,
@@ -231,27 +223,7 @@ def _diagnostics(model: Any) -> Diagnostics | None:
     return None if model.completion_.record.traces is None else model.diagnostics()
 
 
-def render(
-    draw: Callable[..., Axes],
-    *arguments: Any,
-    size: tuple[float, float] = _SIZE,
-    **options: Any,
-) -> Image:
-    """Return the image of a plot."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    # Whatever the user's settings of matplotlib: TeX may not be installed, and takes seconds per plot.
-    with matplotlib.rc_context({"text.usetex": False}):
-        figure = Figure(figsize=size, layout="constrained")
-        ax = draw(*arguments, ax=figure.subplots(), **options)
-        out = BytesIO()
-        figure.savefig(out, format="png", dpi=_DOTS_PER_INCH, facecolor="white")
-    uri = f"data:image/png;base64,{b64encode(out.getvalue()).decode()}"
-    return Image(uri, ax.get_title("left"))
-
-
-def _table(model: Any) -> list[Image]:
+def _table(model: Any) -> list[Chart]:
     images = []
     if len(model.observations_) > 0:
         images.append(render(cells.matrix, model))
@@ -259,7 +231,7 @@ def _table(model: Any) -> list[Image]:
     return images
 
 
-def _factors(model: Any) -> list[Image]:
+def _factors(model: Any) -> list[Chart]:
     images = []
     for draw in (run_plots.spectrum, run_plots.rank):
         try:
@@ -276,7 +248,7 @@ def _features(model: Any) -> dict[str, Any] | None:
         return None
     names = {name for parts in shares.values() for name in parts}
     return {
-        "image": render(lambda ax: features.draw_shares(shares, ax), size=_LOW),
+        "image": render(lambda ax: features.draw_shares(shares, ax), size=LOW),
         "texts": [_describe_shares(side, parts) for side, parts in shares.items()],
         "is_given": bool(names - {MISSINGNESS, "times", features.REST}),
         "has_times": "times" in names,
@@ -328,7 +300,7 @@ def _effects(model: Any, side: features.Side) -> dict[str, Any]:
     }
 
 
-def _convergence(model: Any) -> list[Image]:
+def _convergence(model: Any) -> list[Chart]:
     images = []
     if model.completion_.record.traces is not None:
         images.append(render(run_plots.trace, model))
@@ -337,7 +309,7 @@ def _convergence(model: Any) -> list[Image]:
     return images
 
 
-def _held_out(model: Any, test: HeldOut | None) -> list[Image]:
+def _held_out(model: Any, test: HeldOut | None) -> list[Chart]:
     if test is None:
         return []
     plots: list[Callable[..., Axes]] = [held_out.predicted]
@@ -347,22 +319,19 @@ def _held_out(model: Any, test: HeldOut | None) -> list[Image]:
     for draw in plots:
         # Without a number among the held-out entries there is nothing to show.
         with suppress(NotSupportedError):
-            images.append(render(draw, model, test.test, size=_SQUARE))
+            images.append(render(draw, model, test.test, size=SQUARE))
     return images
 
 
 def _by_column(model: Any, groups: Groups) -> dict[str, Any]:
-    """Return the section on columns, and those to name at the top."""
+    """Return the section on columns."""
     labels, n = model.observations_.column_labels, groups.columns.group.size
-    problems = [
-        Problem(format_label(labels[k]), text)
-        for k, text in list(groups.problems.items())[:_N_NAMED]
-    ]
+    shown = range(min(n, _N_COLUMNS))
+    found = distributions_of(model, groups.columns.group[: len(shown)].tolist())
     return {
-        "rows": [_column(labels, groups, k) for k in range(min(n, _N_COLUMNS))],
+        "rows": [_column(labels, groups, k) for k in shown],
+        "distributions": list(found.values()),
         "n_more": max(0, n - _N_COLUMNS),
-        "problems": problems,
-        "n_more_problems": len(groups.problems) - len(problems),
         "level": f"{100 * GROUP_LEVEL:g}",
     }
 
@@ -388,7 +357,7 @@ def _finite(x: float, form: str) -> str:
     return f"{x:{form}}" if np.isfinite(x) else "–"
 
 
-def _by_level(groups: Groups) -> list[Image]:
+def _by_level(groups: Groups) -> list[Chart]:
     images = [render(lambda ax: held_out.draw_error_by_level(groups.levels, ax))]
     if not np.isnan(groups.levels.coverage).any():
         images.append(render(lambda ax: held_out.draw_coverage_by_level(groups.levels, ax)))

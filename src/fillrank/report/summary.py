@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fillrank.completions.convergence import convergence_of
-from fillrank.estimators.checks import FEWEST_ENTRIES, few_entries
+from fillrank.errors import Setting, describe
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report.columns import is_mixed
 from fillrank.report.features import SIDES, has_table
 from fillrank.report.held_out import HeldOut, LevelScores
+from fillrank.report.interface import PYTHON, Interface
 from fillrank.report.style import count_noun, format_number, format_percent
 from fillrank.table.observations import Observations, fingerprint
 from fillrank.version import __version__
@@ -100,25 +101,15 @@ def describe_table(model: Any) -> str:
 def describe_error(held_out: HeldOut, own_units: bool = False) -> str:
     """Describe the errors of predictions of held-out entries; ``own_units`` are those of columns."""
     if held_out.levels is not None:
-        return _describe_mixed_error(held_out, held_out.levels) + _warn_of_fitted(held_out)
+        return _describe_mixed_error(held_out, held_out.levels)
     n = len(held_out.test)
     unit = " standard deviations of the column" if own_units else ""
     of_what = "its mean" if own_units else "the mean of these entries"
-    text = (
+    return (
         f"Predictions of {n:,} held-out {'entry' if n == 1 else 'entries'} have a root mean square "
         f"error of {format_number(held_out.rmse)}{unit}; half of them are off by at most "
         f"{format_number(held_out.median_error)}. Always predicting {of_what} would "
         f"have an error of {format_number(held_out.spread)}."
-    )
-    return text + _warn_of_fitted(held_out)
-
-
-def _warn_of_fitted(held_out: HeldOut) -> str:
-    if not held_out.n_fitted:
-        return ""
-    return (
-        f" But {held_out.n_fitted:,} of these entries were also fitted, so the error is "
-        "underestimated: fit without them."
     )
 
 
@@ -175,16 +166,7 @@ def describe_noise(model: Any) -> str:
     )
 
 
-def warn_of_few_entries(model: Any) -> str:
-    """Return a warning if there are too few entries for intervals; else an empty text."""
-    n = count_entries(model)
-    if n is None or not model.posterior_.has_draws:
-        return ""
-    text = few_entries(n, FEWEST_ENTRIES.get(model.completion_.method, 0))
-    return text[:1].upper() + text[1:]
-
-
-def describe_convergence(model: Any) -> Verdict:
+def describe_convergence(model: Any, interface: Interface = PYTHON) -> Verdict:
     """Describe whether the fit has converged, and what that means."""
     if model.completion_.folded_in:
         long = (
@@ -203,10 +185,10 @@ def describe_convergence(model: Any) -> Verdict:
         long = f"The {what} has converged: more {steps} would change predictions little."
         return Verdict("converged", long, "good", ended)
     narrow = ", and intervals may be too narrow" if model.posterior_.has_draws else ""
-    long = (
-        f"{convergence.warning(f'The {what} has not converged')} Predictions would still change with "
-        f"more {steps}{narrow}."
-    )
+    warning = describe(convergence.warning(f"The {what} has not converged"), interface.setting)
+    # Of the settings of solvers, only the largest rank is an option.
+    where = "" if is_run or not interface.command else " Both are settings in Python."
+    long = f"{warning}{where} Predictions would still change with more {steps}{narrow}."
     return Verdict("not converged", long, "bad", ended)
 
 
@@ -318,13 +300,14 @@ def reproduction_code(model: Any) -> str:
     return "\n".join(lines)
 
 
-def reproduction_caveats(model: Any) -> list[str]:
+def reproduction_caveats(model: Any, interface: Interface = PYTHON) -> list[str]:
     """Return the reasons why the code does not reproduce the same numbers, as sentences."""
     caveats = []
     if not isinstance(model.completion_.settings.get("random_state"), int | np.integer):
         caveats.append(
             "The fit had no fixed seed, so another run gives slightly different numbers. Set "
-            "random_state=0, or any other integer, to get the same numbers each time."
+            f"{interface.setting(Setting('random_state', 0))}, or any other integer, to get the same "
+            "numbers each time."
         )
     if folded_in := model.completion_.folded_in:
         caveats.append(
