@@ -8,7 +8,7 @@ from fillrank.cli import messages
 from fillrank.cli.main import app
 from fillrank.errors import InputError, Setting
 
-VERBS = [command.callback.__name__ for command in app.registered_commands]
+VERBS = [command.callback.__name__.replace("_", "-") for command in app.registered_commands]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -22,7 +22,8 @@ def test_help_of_every_command_has_an_example(fillrank, verb):
 def test_help_has_all_verbs_and_the_exit_codes(fillrank):
     ran = fillrank("--help")
     wanted = (
-        "complete fit predict recommend explore report evaluate compare demo datasets reproduce"
+        "complete fit predict recommend fold-in update explore report evaluate compare demo datasets "
+        "reproduce"
     )
     assert wanted.split() == VERBS
     for code in ("0:", "1:", "2:", "130:", "141:", "143:"):

@@ -144,7 +144,7 @@ def test_the_error_is_that_of_numbers_and_of_levels(fillrank, survey, tmp_path):
     assert "Noise level" not in ran.out
     page = read(tmp_path / "out" / "survey-report.html")
     assert "ordered levels" in page.text["columns"]
-    assert "18 values of column 'lead' are limits such as" in page.text["columns"]
+    assert "18 values of column 'lead' are limits such as" in page.text["summary"]
     results = json.loads((tmp_path / "out" / "summary.json").read_text())
     held_out = results["hidden_entries"]
     assert 0 < held_out["rmse_in_sd"] < 1.2

@@ -384,7 +384,7 @@ def test_new_columns_of_new_rows(named):
 def test_shared_random_numbers_are_detected(named, monkeypatch):
     right = low_rank.fold_in_rows
     monkeypatch.setattr(
-        low_rank, "fold_in_rows", lambda *given: right(*given[:4], 0, given[5])
+        low_rank, "fold_in_rows", lambda *given, **more: right(*given[:4], 0, given[5], **more)
     )  # the seed 0 for both sides
     assert shared_chance(named) > 0.4
 
@@ -518,9 +518,9 @@ def test_intervals_without_posterior_variance_are_detected(splits, axis, monkeyp
     """As if a row were known once the draws of the columns are."""
     right = low_rank.fold_in_rows
 
-    def wrong(draws, *given):
-        expected = [right([draw], *given)[1] for draw in draws]
-        return expected, right(draws, *given)[1]
+    def wrong(draws, *given, **more):
+        expected = [right([draw], *given, **more)[1] for draw in draws]
+        return expected, right(draws, *given, **more)[1]
 
     monkeypatch.setattr(low_rank, "fold_in_rows", wrong)
     assert coverage(splits, axis) < 0.9 - 2 * TOLERANCE[axis]

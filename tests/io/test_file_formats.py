@@ -226,7 +226,7 @@ def test_files_that_are_not_there(tmp_path):
         read(tmp_path / "folder.csv")
 
 
-@pytest.mark.parametrize("name", ["x.xlsx", "x", "x.gz", "x.npy.gz", "x.parquet.gz", "x.pkl"])
+@pytest.mark.parametrize("name", ["x.docx", "x", "x.gz", "x.npy.gz", "x.parquet.gz", "x.pkl"])
 def test_other_endings(tmp_path, name):
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(ReadError, match=r"kind of the file is unknown.* .csv .tsv .* .parquet"):

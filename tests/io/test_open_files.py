@@ -107,8 +107,8 @@ def test_messages_have_the_name():
     ("source", "options", "message"),
     [
         (io.BytesIO(b"1,2"), {}, "the open file: the kind of the file is unknown"),
-        (io.BytesIO(b"1,2"), {"name": "t.xlsx"}, "t.xlsx: the kind of the file is unknown"),
-        (io.BytesIO(b"1,2"), {"format": "xlsx"}, "format must be one of 'csv', .*, got 'xlsx'"),
+        (io.BytesIO(b"1,2"), {"name": "t.docx"}, "t.docx: the kind of the file is unknown"),
+        (io.BytesIO(b"1,2"), {"format": "docx"}, "format must be one of 'csv', .*, got 'docx'"),
         (io.StringIO("PAR1"), {"format": "parquet"}, "opened in binary mode"),
         (io.StringIO("x"), {"format": "npy"}, "opened in binary mode"),
         (io.StringIO("x"), {"name": "t.csv.gz"}, "opened in binary mode"),

@@ -193,7 +193,8 @@ def test_weights_that_explain_all_or_nothing():
     ]:
         special = kept._replace(left=left, row_weights=weights)
         group = module._groups(given, left.dtype, Workers(1))[0]
-        regression = module._regression(special, np.linalg.qr(kept.right).Q, group, NO_LIMITS)
+        basis = np.linalg.qr(kept.right).Q
+        regression = module._regression(special, basis, group, NO_LIMITS, "gaussian")
         expected = np.hstack(given.new) @ weights
         np.testing.assert_allclose(regression.shifts, expected, atol=atol)
         assert np.isfinite(regression.scales).all()

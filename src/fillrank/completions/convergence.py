@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from fillrank.completions.fitted_table import FittedTable
 from fillrank.errors import ConvergenceWarning, Setting, Text
 from fillrank.posterior.diagnostics import SMALLEST_ESS
+
+if TYPE_CHECKING:
+    from fillrank.completions.fitted_table import FittedTable
 
 
 class Fitted(Protocol):

@@ -80,7 +80,7 @@ from fillrank.draws.streams import (
 from fillrank.draws.truncated_normal import truncated_normal
 from fillrank.kernels.entry_laws import draw_weight, draw_working
 from fillrank.kernels.factors import gram
-from fillrank.kernels.gaussian_rows import NO_LIMITS, level_of
+from fillrank.kernels.gaussian_rows import NO_LIMITS, NO_THRESHOLDS, level_of
 from fillrank.kernels.interval_rows import slice_coefficients, update_sites
 from fillrank.kernels.row_thresholds import (
     ThresholdPrior,
@@ -816,7 +816,7 @@ def fold_in_rows(
             _regress(entries, regression, address, new, workers)
         variances += 1.0 / new.precisions
         noise = draw.noise._replace(rows=new.precisions)
-        thresholds = new.thresholds.astype(left.dtype)
+        thresholds = new.thresholds.astype(left.dtype) if new.thresholds.size else NO_THRESHOLDS
         folded.append(draw._replace(left=left, noise=noise, row_thresholds=thresholds))
     left = (means / len(draws)).astype(basis.dtype)
     expected = Draw(left, basis, mean.noise._replace(rows=len(draws) / variances))

@@ -405,7 +405,7 @@ def draw(state: State) -> Draw:
         row_weights,
         column_weights,
         state.limits,
-        state.row_thresholds.ends.astype(state.left.dtype),
+        state.row_thresholds.drawn(state.left.dtype),
     )
 
 

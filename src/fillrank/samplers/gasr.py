@@ -684,7 +684,7 @@ def draw(state: State) -> Draw:
     left, right = signal_factors(state)
     row_weights = drawn_weights(_scaled_weights(state.row_weights, state.d), left.dtype)
     column_weights = drawn_weights(state.column_weights, left.dtype)
-    ends = state.row_thresholds.ends.astype(left.dtype)
+    ends = state.row_thresholds.drawn(left.dtype)
     return Draw(left, right, state.noise.cells, row_weights, column_weights, state.limits, ends)
 
 

@@ -94,6 +94,10 @@ class RowThresholds(NamedTuple):
         """The noise of a half-sweep of the rows, with these thresholds."""
         return noise._replace(thresholds=self.ends)
 
+    def drawn(self, dtype: np.dtype) -> np.ndarray:
+        """The ends as a draw has them."""
+        return self.ends.astype(dtype) if self.ends.size else NO_THRESHOLDS
+
     def of_columns(self, noise: RowNoise) -> RowNoise:
         """The noise of a half-sweep of the columns, with these thresholds."""
         return noise._replace(thresholds=self.ends, of_other=True)
