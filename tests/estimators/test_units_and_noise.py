@@ -89,6 +89,18 @@ def test_whether_columns_have_their_own_units(change, by_column, reason):
     assert model.noise_ in (("columns",) if by_column else ("columns", "both"))
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "spread", "most", "fewest"),
+    [(5, 2.5, 6, 0), (5, 60.0, 200, 190), (40, 6.0, 200, 190)],
+)
+def test_chance_does_not_give_columns_their_own_units(n_rows, spread, most, fewest):
+    """Of 200 tables; the rate of false alarms is 1% for a table, and more than 6 of 200 have 0.4%."""
+    rng = np.random.default_rng(n_rows)
+    scales = np.append(np.ones(39), spread)
+    tables = [rng.normal(0, scales, (n_rows, 40)) for _ in range(200)]
+    assert fewest <= sum(choose_units(of(X)).by_column for X in tables) <= most
+
+
 def test_long_tables_and_sparse_matrices_have_one_unit():
     unlike = of(alike() * [1, 1, 1, 1, 1, 1e3])
     long = fr.Observations.from_triplets(unlike.rows, unlike.columns, unlike.values)

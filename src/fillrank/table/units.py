@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from fillrank.errors import InputError
 from fillrank.table.entries import Entries, iter_blocks, transpose
@@ -20,6 +21,8 @@ _SCALE_OF_CONSTANT_COLUMN = 1e-12
 # deviations, and of the range of their means in units of the typical one.
 _FEWEST_TO_JUDGE = 5
 _UNLIKE_SCALES, _UNLIKE_MEANS = 3.0, 10.0
+# How often the standard deviations of a table's columns, all within the factor, look unlike by chance.
+_FALSE_ALARMS = 0.01
 # The largest new value in standard units; draws of larger ones could overflow in single precision.
 _LARGEST_NEW_VALUE = 1e15
 # Bits of each of the two integers that represent a number of size 1, and numbers summed together.
@@ -268,9 +271,9 @@ class UnitsChoice(NamedTuple):
 def choose_units(observations: Observations) -> UnitsChoice:
     """Decide whether the columns of a table have their own units.
 
-    Long tables and ratings have one unit. The columns of a wide table have their own, if their standard
-    deviations differ by more than a factor of 3 from the typical one, or their means by more than 10
-    typical standard deviations.
+    Long tables and ratings have one unit. The columns of a wide table have their own, if a standard
+    deviation differs by more than a factor of 3 from the typical one, and by more than chance explains, or
+    if their means differ by more than 10 typical standard deviations.
     """
     if observations.origin.layout not in ("wide", "matrix"):
         return UnitsChoice(False, "the table is not a wide one, so all values have one unit")
@@ -280,15 +283,29 @@ def choose_units(observations: Observations) -> UnitsChoice:
     judged = (count >= _FEWEST_TO_JUDGE) & (sd > 1e-13 * np.abs(mean))
     if judged.sum() < 2:
         return UnitsChoice(False, "too few columns vary to compare their scales")
-    mean, sd = mean[judged], sd[judged]
+    count, mean, sd = count[judged], mean[judged], sd[judged]
     typical = float(np.median(sd))
-    if sd.max() > _UNLIKE_SCALES * typical or sd.min() < typical / _UNLIKE_SCALES:
+    if _has_unlike_scale(count, sd / typical):
         what, low, high = "standard deviations", sd.min(), sd.max()
     elif np.ptp(mean) > _UNLIKE_MEANS * typical:
         what, low, high = "means", mean.min(), mean.max()
     else:
         return UnitsChoice(False, "the columns are alike in mean and standard deviation")
     return UnitsChoice(True, f"the {what} of the columns range from {low:.3g} to {high:.3g}")
+
+
+def _has_unlike_scale(count: np.ndarray, ratio: np.ndarray) -> bool:
+    """Whether a standard deviation is beyond the factor, by more than the error of its estimate.
+
+    ``ratio`` has those of the samples over the typical one. If that of the population is a factor f, then
+    count (ratio / f)^2 of normal values has the chi-squared distribution with count - 1 degrees of freedom.
+    """
+    rate = _FALSE_ALARMS / (2 * count.size)
+    highest = special.chdtri(count - 1, rate)
+    lowest = special.chdtri(count - 1, 1 - rate)
+    too_large = count * (ratio / _UNLIKE_SCALES) ** 2 > highest
+    too_small = count * (ratio * _UNLIKE_SCALES) ** 2 < lowest
+    return bool((too_large | too_small).any())
 
 
 def standardise(
