@@ -57,51 +57,9 @@ test-browser: setup
 trust-quick: setup
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run --inputs 5000 --seed 0
 
-# The figures of docs/, some hours; DATA is a folder with ml-1m and ml-100k as published.
+# The figures of docs/, some hours; DATA is a folder with ml-1m, ml-100k and others as published.
 bench: setup
-	$(BIN)/python benchmarks/synthetic.py errors
-	$(BIN)/python benchmarks/synthetic.py ranks
-	$(BIN)/python benchmarks/synthetic.py coverage
-	$(BIN)/python benchmarks/synthetic.py small --seeds 8
-	$(BIN)/python benchmarks/synthetic.py tiny --seeds 40
-	$(BIN)/python benchmarks/peers/run.py --data $(DATA)/ml-1m
-	$(BIN)/python benchmarks/speed.py --data $(DATA)/ml-1m
-	$(BIN)/python benchmarks/mixing.py --data $(DATA)
-	$(BIN)/python benchmarks/scale.py
-	$(BIN)/python benchmarks/start.py --data $(DATA)/ml-1m
-	$(BIN)/python benchmarks/dense.py
-	$(BIN)/python benchmarks/predict.py
-	$(BIN)/python benchmarks/ratings.py ml-100k --data $(DATA)/ml-100k
-	$(BIN)/python benchmarks/ratings.py ml-1m --data $(DATA)/ml-1m
-	$(BIN)/python benchmarks/ratings.py ml-1m --data $(DATA)/ml-1m --published
-	$(BIN)/python benchmarks/defaults.py --data $(DATA)/ml-100k
-	$(BIN)/python benchmarks/first_use.py
-	$(BIN)/python benchmarks/spectral.py synthetic
-	$(BIN)/python benchmarks/spectral.py als
-	$(BIN)/python benchmarks/spectral.py ratings --data $(DATA)/ml-1m
-	$(BIN)/python benchmarks/theorem.py
-	$(BIN)/python benchmarks/bpmf.py synthetic
-	$(BIN)/python benchmarks/bpmf.py ratings --data $(DATA)/ml-1m
-	$(BIN)/python benchmarks/bpmf.py mixing --data $(DATA)/ml-1m
-	$(BIN)/python benchmarks/ordinal.py ml-1m --data $(DATA)/ml-1m
-	$(BIN)/python benchmarks/ordinal.py ml-100k --data $(DATA)/ml-100k
-	$(BIN)/python benchmarks/model_files.py --data $(DATA)/ml-1m
-	$(BIN)/python benchmarks/recommend.py --data $(DATA)/ml-1m
-	$(BIN)/python benchmarks/fold_in.py synthetic
-	$(BIN)/python benchmarks/fold_in.py ratings --data $(DATA)/ml-100k
-	$(BIN)/python benchmarks/imputation.py
-	$(BIN)/python benchmarks/tables/kinds.py --data $(DATA)/tables
-	$(BIN)/python benchmarks/censored.py
-	for name in ml-100k ml-100k-folds ml-1m ml-1m-90; do \
-	  $(BIN)/python benchmarks/ordered.py $$name --data $(DATA) || exit 1; done
-	for name in ml-100k ml-100k-folds ml-1m ml-1m-90 eachmovie boys dream7; do \
-	  $(BIN)/python benchmarks/features.py $$name --data $(DATA) || exit 1; done
-	$(BIN)/python benchmarks/features.py ml-100k --data $(DATA) --fifths
-	$(BIN)/python benchmarks/macau.py --data $(DATA)/dream7
-	$(BIN)/python benchmarks/days.py --data $(DATA)/tables
-	$(BIN)/python benchmarks/update.py
-	$(BIN)/python benchmarks/calibration.py --features
-	$(BIN)/python benchmarks/calibration.py --kinds
+	$(BIN)/python benchmarks/measure.py --data $(DATA)
 
 lint: setup
 	$(BIN)/ruff check .

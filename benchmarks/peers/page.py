@@ -32,7 +32,6 @@ class Setting(NamedTuple):
     entries: str
     rank: int
     threads: int
-    machine: str
 
 
 def measured(rounds, missing, setting):
@@ -66,8 +65,7 @@ def replace_measured(text, new):
 def _setting(rounds, setting):
     times = f"{len(rounds)} times, in turns" if len(rounds) > 1 else "once"
     return (
-        f"{setting.entries}; rank {setting.rank}, {setting.threads} threads, all methods "
-        f"{times}. {setting.machine}."
+        f"{setting.entries}; rank {setting.rank}, {setting.threads} threads, all methods {times}."
     )
 
 

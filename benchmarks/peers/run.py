@@ -10,7 +10,6 @@ the measured part of docs/benchmarks.md and its pictures are written anew.
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -109,15 +108,6 @@ def run_all(asked, environments, repeats):
     return [{name: results[name] for name in kept} for results in rounds], missing
 
 
-def machine():
-    """The processor and the Python, without names of hosts."""
-    information = Path("/proc/cpuinfo")
-    lines = information.read_text().splitlines() if information.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    processor = models[0] if models else platform.machine()
-    return f"{os.cpu_count()} cores of {processor}, Python {platform.python_version()}"
-
-
 def main():
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -131,7 +121,7 @@ def main():
     asked.folder.mkdir(parents=True, exist_ok=True)
     entries = write_problem(given.data, asked.folder / "problem.npz")
     rounds, missing = run_all(asked, given.environments, given.repeats)
-    setting = Setting(entries, asked.rank, asked.threads, machine())
+    setting = Setting(entries, asked.rank, asked.threads)
     page = given.output / "benchmarks.md"
     new = measured(rounds, missing, setting)
     page.write_text(replace_measured(page.read_text("utf-8"), new), encoding="utf-8")

@@ -11,7 +11,6 @@ are printed in Markdown. Without R, mice is left out.
 """
 
 import argparse
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +21,7 @@ from mixed_methods import METHODS, R_METHODS, answer
 from mixed_page import page
 from mixed_results import append_results, finished, read_results
 from mixed_tables import TABLES, read_mixed_table
+from r_packages import why_missing
 
 SHARE = 0.3
 
@@ -39,8 +39,8 @@ def run_all(given):
 
 def run_method(method, table, mask, given):
     """Fill in the table with a mask, and append the scores; a failure of R is printed."""
-    if method in R_METHODS and shutil.which("Rscript") is None:
-        print(f"{method} is left out: R is not present", file=sys.stderr)
+    if method in R_METHODS and (why := why_missing("mice")):
+        print(f"{method} is left out: {why}", file=sys.stderr)
         return
     visible = table._replace(values=np.where(mask.hidden, np.nan, table.values))
     try:

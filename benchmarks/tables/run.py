@@ -4,14 +4,14 @@
     python benchmarks/tables/run.py --report
 
 FOLDER has CSV files. Observed cells are hidden (masks.py), and every method fills in the same tables in
-a process of its own: those of python_methods.py, and in R mice, missMDA and softImpute where R has
-them. Results go to a CSV file, one line per column; what is in it already is not run again. --report
-prints the tables in Markdown and draws the pictures.
+a process of its own: those of python_methods.py, and in R mice, which is installed from Debian where R
+does not have it, missMDA and softImpute, which Debian does not have. Results go to a CSV file, one line
+per column; what is in it already is not run again. --report prints the tables in Markdown and draws the
+pictures.
 """
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,6 +21,7 @@ import numpy as np
 from masks import REAL, make_masks
 from pictures import save_coverage, save_errors
 from python_methods import PYTHON_METHODS, Filled
+from r_packages import why_missing
 from summary import summary
 from table_results import append_results, finished, key, read_results, score
 from wide_tables import read_tables
@@ -30,17 +31,6 @@ R_METHODS = ("mice", "missMDA", "softImpute")
 METHODS = (*PYTHON_METHODS, *R_METHODS)
 LIMIT = 600  # seconds for one table
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-
-
-def why_missing(method):
-    """Why a method cannot run here; empty if it can."""
-    if method in PYTHON_METHODS:
-        return ""
-    if shutil.which("Rscript") is None:
-        return "R is not present"
-    ask = f'quit(status = !requireNamespace("{method}", quietly = TRUE))'
-    found = subprocess.run(["Rscript", "-e", ask], capture_output=True, timeout=LIMIT)
-    return "" if found.returncode == 0 else f"R's package {method} is not present"
 
 
 def fill_tables(method, tables, n_threads, limit):
@@ -96,7 +86,9 @@ def run_method(method, table, masks, path, given):
 
 def run_all(given):
     """Run all methods that are there on all tables and masks."""
-    missing = {method: why_missing(method) for method in given.methods}
+    missing = {
+        method: "" if method in PYTHON_METHODS else why_missing(method) for method in given.methods
+    }
     for method, why in missing.items():
         if why:
             print(f"{method} is left out: {why}")
