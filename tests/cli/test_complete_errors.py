@@ -94,6 +94,12 @@ def test_a_file_where_the_folder_should_be(complete, write_wide, tmp_path, place
     assert obstacle.read_text() == "precious"
 
 
+def test_the_name_of_a_table_for_the_folder(complete, write_wide, tmp_path):
+    ran = complete(write_wide(), "-o", "done.csv")
+    assert_refused(ran, "--output is a folder", "such as done,", "--output - > done.csv")
+    assert not (tmp_path / "done.csv").exists()
+
+
 def test_existing_results_are_replaced_only_with_force(complete, write_wide, tmp_path):
     table, folder = write_wide(), tmp_path / "table-filled"
     complete(table)

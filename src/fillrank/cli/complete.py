@@ -24,7 +24,7 @@ from fillrank.cli.models import Settings
 from fillrank.cli.output import ResultNames
 from fillrank.cli.source import STANDARD, Source
 from fillrank.errors import InputError
-from fillrank.io.read import SHEET_ENDINGS
+from fillrank.io.read import ENDINGS, SHEET_ENDINGS
 from fillrank.runtime.memory import format_bytes
 from fillrank.table.labels import as_text
 from fillrank.table.mids import check_mids_names
@@ -200,6 +200,7 @@ def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
         )
     models.check(job.settings, job.source)
     if job.output != STANDARD:  # before the table is read, unless it is in a zip file
+        _check_folder(job.output)
         _check_apart(job, output.result_names(job.source.stem, job.source.ending))
     table = source.read_table(job.source, job.quiet)
     data = table.data
@@ -230,6 +231,16 @@ def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
     if not job.quiet:
         show_results([*summary.describe_model(model, held_out), *more(model)])
     show_files([path for name in names if (path := job.output / name).exists()])
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse the name of a table: its folder would look like a file to other programs."""
+    if folder.suffix.lower() in ENDINGS and not folder.is_dir():
+        raise InputError(
+            f"--output is a folder for the results, and {folder} is the name of a table. Give the name of "
+            f"a folder, such as {folder.with_suffix('')}, or write the completed table alone by "
+            f"--output - > {folder}"
+        )
 
 
 def _check_apart(job: Job, names: ResultNames) -> None:
