@@ -237,8 +237,8 @@ def _check_folder(folder: Path) -> None:
     """Refuse the name of a table: its folder would look like a file to other programs."""
     if folder.suffix.lower() in ENDINGS and not folder.is_dir():
         raise InputError(
-            f"--output is a folder for the results, and {folder} is the name of a table. Give the name of "
-            f"a folder, such as {folder.with_suffix('')}, or write the completed table alone by "
+            f"--output is a folder for the results, and {folder} is the name of a table. Give the name "
+            f"of a folder, such as {folder.with_suffix('')}, or write the completed table alone by "
             f"--output - > {folder}"
         )
 

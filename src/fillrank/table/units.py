@@ -272,8 +272,8 @@ def choose_units(observations: Observations) -> UnitsChoice:
     """Decide whether the columns of a table have their own units.
 
     Long tables and ratings have one unit. The columns of a wide table have their own, if a standard
-    deviation differs by more than a factor of 3 from the typical one, and by more than chance explains, or
-    if their means differ by more than 10 typical standard deviations.
+    deviation differs by more than a factor of 3 from the typical one, and by more than chance explains,
+    or if their means differ by more than 10 typical standard deviations.
     """
     if observations.origin.layout not in ("wide", "matrix"):
         return UnitsChoice(False, "the table is not a wide one, so all values have one unit")
@@ -297,8 +297,9 @@ def choose_units(observations: Observations) -> UnitsChoice:
 def _has_unlike_scale(count: np.ndarray, ratio: np.ndarray) -> bool:
     """Whether a standard deviation is beyond the factor, by more than the error of its estimate.
 
-    ``ratio`` has those of the samples over the typical one. If that of the population is a factor f, then
-    count (ratio / f)^2 of normal values has the chi-squared distribution with count - 1 degrees of freedom.
+    ``ratio`` has those of the samples over the typical one. If that of the population is a factor f,
+    then count (ratio / f)^2 of normal values has the chi-squared distribution with count - 1 degrees of
+    freedom.
     """
     rate = _FALSE_ALARMS / (2 * count.size)
     highest = special.chdtri(count - 1, rate)
