@@ -48,6 +48,11 @@ def _reproduce(name, data=""):
 
 
 _ML_1M, _ML_100K = "--data FOLDER/ml-1m", "--data FOLDER/ml-100k"
+# Fewer masks, and not the slowest methods.
+_OTHER_SHARES = (
+    "--data FOLDER/tables --shares 0.1,0.5,real --masks 2 "
+    "--methods 'column mean,GASR,IterativeImputer,KNN 5,mice'"
+)
 MEASUREMENTS = (
     _reproduce("table1"),
     _reproduce("table2", " --data FOLDER"),
@@ -84,7 +89,8 @@ MEASUREMENTS = (
     _script("defaults", f"defaults.py {_ML_100K}", "defaults"),
     _script("mixing", "mixing.py --data FOLDER", "defaults"),
     _script("start", f"start.py {_ML_1M}", "defaults"),
-    _script("tables", "tables/run.py --data FOLDER/tables", "tables"),
+    _script("tables", "tables/run.py --data FOLDER/tables --shares 0.3", "tables"),
+    _script("tables-other-shares", f"tables/run.py {_OTHER_SHARES}", "tables"),
     _script("tables-report", "tables/run.py --report", "tables"),
     _script("kinds", "tables/kinds.py --data FOLDER/tables", "kinds"),
     _script("censored", "censored.py", "kinds"),
@@ -122,7 +128,8 @@ def measure(measurement, data):
     """Run the command, keep what it prints, and record it; whether it ended well."""
     OUTPUT.mkdir(parents=True, exist_ok=True)
     path = OUTPUT / f"{measurement.name}.txt"
-    program, *arguments = measurement.command.replace("FOLDER", shlex.quote(str(data))).split()
+    command = measurement.command.replace("FOLDER", shlex.quote(str(data)))
+    program, *arguments = shlex.split(command)
     start = [sys.executable, "-m", "fillrank"] if program == "fillrank" else [sys.executable]
     print(f"{measurement.name}: {measurement.command}", flush=True)
     begin = time.monotonic()
