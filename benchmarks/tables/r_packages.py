@@ -40,4 +40,6 @@ def _install(*packages):
         ["update", "-qq"],
         ["install", "-y", "-qq", "--no-install-recommends", *packages],
     ):
-        subprocess.run(["apt-get", *command], capture_output=True, timeout=LIMIT)
+        # Another installation may be under way.
+        command = ["apt-get", "-o", f"DPkg::Lock::Timeout={LIMIT}", *command]
+        subprocess.run(command, capture_output=True, timeout=2 * LIMIT)
