@@ -30,6 +30,17 @@ def test_numbers_computed_by_hand():
     assert pooled.interval(0.9) == pytest.approx(expected)
 
 
+def test_numbers_of_another_program():
+    """Those of pool.scalar(estimates, variances, n=45, k=3) of R's package mice, 3.15.0."""
+    variances = [0.11, 0.13, 0.095, 0.12, 0.105]
+    pooled = fr.pool([0.94, 1.31, 1.07, 0.62, 1.18], variances, df_complete=45 - 3)
+    assert pooled.estimate == pytest.approx(1.024, rel=1e-11)
+    assert pooled.variance == pytest.approx(0.195556, rel=1e-11)
+    assert pooled.df == pytest.approx(11.217471784980, rel=1e-11)
+    assert pooled.relative_increase == pytest.approx(0.746035714286, rel=1e-11)
+    assert pooled.missing_information == pytest.approx(0.507840529035, rel=1e-11)
+
+
 def test_without_df_complete_the_degrees_are_rubins():
     assert fr.pool(ESTIMATES, VARIANCES).df == pytest.approx(2 * (7 / 4) ** 2)
     assert fr.pool(ESTIMATES, VARIANCES, np.inf).df == pytest.approx(2 * (7 / 4) ** 2)
