@@ -157,8 +157,8 @@ class Completion(FittedTable):
         >>> table = pd.DataFrame({"x": x, "y": 3 * x, "z": 2 - x})
         >>> table.loc[5, "y"] = None
         >>> model = fr.GASR(n_sweeps=100, random_state=0, progress=False).fit(table)
-        >>> bool(abs(model.predict(5, "y")[0] - 3 * x[5]) < 0.5)
-        True
+        >>> model.predict(5, "y").round()  # 3 * x[5] is -4.46
+        array([-4.])
         >>> model.predict([5, 6, 7], "y").shape
         (3,)
         """
@@ -273,7 +273,7 @@ class Completion(FittedTable):
         --------
         >>> import fillrank as fr, numpy as np
         >>> stars = np.clip(np.rint(np.add.outer(np.arange(20) % 3, [1.0, 2.0, 2.0, 3.0, 1.0])), 1, 5)
-        >>> method = fr.IPM3F(inference="gibbs", penalty=1.0, n_sweeps=50, burn_in=20, random_state=0, progress=False)
+        >>> method = fr.IPM3F(inference="gibbs", penalty=1.0, n_sweeps=50, random_state=0)
         >>> mean = method.fit(stars).predict_mean(3, 2)
         >>> bool(1 <= mean[0] <= 5)
         True
@@ -550,8 +550,9 @@ class Completion(FittedTable):
         >>> model = fr.GASR(n_sweeps=100, random_state=0, progress=False).fit(table)
         >>> new = pd.DataFrame({"x": [1.0], "y": [np.nan], "z": [1.0]})
         >>> filled = model.transform(new)
-        >>> bool(abs(filled["y"][0] - 3) < 0.5)
-        True
+        >>> filled.round()
+             x    y    z
+        0  1.0  3.0  1.0
         """
         observations = as_observations(X, self.observations)
         return fill_in(observations, self.complete_rows(observations))

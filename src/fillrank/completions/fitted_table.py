@@ -209,9 +209,9 @@ class FittedTable:
         Returns
         -------
         Diagnostics
-            `print` shows it as text, a notebook as a table. ``converged`` is the verdict, ``reason`` says
-            what is wrong, and ``worst`` has the R-hat and the effective sample size of the worst 5% of
-            200 cells.
+            `print` shows it as text, a notebook as a table. ``converged`` is the verdict, ``reason``
+            says what is wrong, and ``worst`` has the R-hat and the effective sample size of the worst
+            5% of 200 cells.
 
         Examples
         --------
