@@ -18,6 +18,7 @@ myst_heading_anchors = 3
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 autodoc_typehints = "none"
+default_role = "py:obj"  # `GASR` in a docstring is a link
 autodoc_member_order = "alphabetical"
 autodoc_default_options = {"members": True}
 

@@ -125,6 +125,14 @@ def test_all_public_names_are_in_the_reference():
     assert not {name for name in fr.__all__ if not re.search(rf"\b(fillrank|fr)\.{name}\b", text)}
 
 
+def test_all_methods_of_fitted_estimators_are_in_the_reference():
+    """The page of `Completion` lists them one by one, without those that only fillrank itself calls."""
+    page = (DOCS / "reference" / "Completion.md").read_text("utf-8")
+    listed = set(re.findall(r"automethod:: fillrank\.Completion\.(\w+)", page))
+    shared = set(dir(fr.Completion)) & (set(dir(fr.GASR)) | set(dir(fr.IPM3F)))
+    assert {name for name in shared if not name.startswith("_")} == listed
+
+
 def test_all_commands_are_in_the_table_of_the_start_page():
     text = (DOCS / "start.md").read_text("utf-8")
     verbs = {command.name or command.callback.__name__ for command in app.registered_commands}

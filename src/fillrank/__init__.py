@@ -1,4 +1,4 @@
-"""Fill in the missing entries of a matrix, with honest uncertainty and no tuning."""
+"""Fill in the missing values of a table, with an interval or probabilities for each."""
 
 # Nothing is imported here: the command sets up its handling of signals after this module.
 TYPE_CHECKING = False  # as type checkers know it from typing, which takes long to import

@@ -149,6 +149,18 @@ class Completion(FittedTable):
         ndarray
             One number per pair, or one of the values of a column of text or categories; or a matrix of
             the shape of the table, with codes of such values.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np, pandas as pd
+        >>> x = np.linspace(-2, 2, 40)
+        >>> table = pd.DataFrame({"x": x, "y": 3 * x, "z": 2 - x})
+        >>> table.loc[5, "y"] = None
+        >>> model = fr.GASR(n_sweeps=100, random_state=0, progress=False).fit(table)
+        >>> model.predict(5, "y").round()  # 3 * x[5] is -4.46
+        array([-4.])
+        >>> model.predict([5, 6, 7], "y").shape
+        (3,)
         """
         if columns is None:
             if not (isinstance(rows, Observations) or is_data_frame(rows)) and np.ndim(rows) == 0:
@@ -214,6 +226,16 @@ class Completion(FittedTable):
         list of list
             For each row the levels of its set, most probable first. As levels are few, sets usually
             contain the value with more than the given probability.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np, pandas as pd
+        >>> score = np.linspace(-2, 2, 60)
+        >>> table = pd.DataFrame({"x": score, "y": score**3, "answer": np.where(score > 0, "yes", "no")})
+        >>> table.loc[5, "answer"] = None
+        >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(table)
+        >>> model.predict_set(5, "answer", level=0.8)
+        [['no']]
         """
         _check_level(level)
         levels, probabilities = self._level_probabilities(rows, column)
@@ -235,7 +257,27 @@ class Completion(FittedTable):
         return decode(self.observations, at, values).tolist(), probabilities
 
     def predict_mean(self, rows: Any, columns: Any) -> np.ndarray:
-        """Means over the draws of what each predicts, by labels; for methods that sample."""
+        """Means over the draws of what each predicts, by labels; for methods that sample.
+
+        Parameters
+        ----------
+        rows, columns : label or array of labels
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray
+            One number per pair.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np
+        >>> stars = np.clip(np.rint(np.add.outer(np.arange(20) % 3, [1.0, 2.0, 2.0, 3.0, 1.0])), 1, 5)
+        >>> method = fr.IPM3F(inference="gibbs", penalty=1.0, n_sweeps=50, random_state=0)
+        >>> mean = method.fit(stars).predict_mean(3, 2)
+        >>> bool(1 <= mean[0] <= 5)
+        True
+        """
         i, j, _ = find_cells(self, rows, columns)
         if self.record.n_sweeps is None:
             raise NotSupportedError(
@@ -277,6 +319,20 @@ class Completion(FittedTable):
         low, high : ndarray
             Of ordered levels, the lowest and the highest level; NaN, or None, for categories, which have
             no order: see `predict_set`.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np, pandas as pd
+        >>> x = np.linspace(-2, 2, 40)
+        >>> table = pd.DataFrame({"x": x, "y": 3 * x, "z": 2 - x})
+        >>> table.loc[5, "y"] = None
+        >>> model = fr.GASR(n_sweeps=100, random_state=0, progress=False).fit(table)
+        >>> low, high = model.predict_interval(5, "y", level=0.9)
+        >>> bool(low[0] < 3 * x[5] < high[0])
+        True
+        >>> for_signal = model.predict_interval(5, "y", level=0.9, kind="signal")
+        >>> bool(low[0] <= for_signal[0][0] and for_signal[1][0] <= high[0])
+        True
         """
         self.check_draws("intervals")
         _check_level(level)
@@ -361,7 +417,24 @@ class Completion(FittedTable):
             )
 
     def predict_block(self, rows: Any, columns: Any) -> np.ndarray:
-        """Predict all cells of some rows and columns, by labels: a matrix."""
+        """Predict all cells of some rows and columns, by labels: a matrix.
+
+        Parameters
+        ----------
+        rows, columns : label or array of labels
+
+        Returns
+        -------
+        ndarray of shape (number of rows, number of columns)
+            Codes in columns of levels that are text.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, _ = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+        >>> fr.SoftImpute(penalty=1.0).fit(data).predict_block([0, 1, 2], [5, 7]).shape
+        (3, 2)
+        """
         i = self.observations.row_positions(rows)
         j = self.observations.column_positions(columns)
         self.check_table_memory(i.size * j.size, "Request fewer rows at a time.")
@@ -392,6 +465,17 @@ class Completion(FittedTable):
             Of the type of the table that was fitted, with the columns row, column, value,
             ``lower`` and ``upper`` if there is a level, and ``draw_1``, ``draw_2``, ... if there are
             draws.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np, pandas as pd
+        >>> x = np.linspace(-2, 2, 40)
+        >>> table = pd.DataFrame({"x": x, "y": 3 * x, "z": 2 - x})
+        >>> table.loc[5, "y"] = None
+        >>> model = fr.GASR(n_sweeps=100, random_state=0, progress=False).fit(table)
+        >>> for part in model.predict_missing(level=0.9):
+        ...     print(part.columns.tolist(), len(part))
+        ['row', 'column', 'value', 'lower', 'upper'] 1
         """
         self.check_entries("Save it with its entries, by save(path, with_data=True).")
         if level is not None:
@@ -410,6 +494,14 @@ class Completion(FittedTable):
         X : Observations or table
             Entries whose rows and columns are known. An array is not allowed, because its rows have no
             labels.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, _ = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+        >>> train, test = data.split(test_fraction=0.2, random_state=0)
+        >>> bool(fr.SoftImpute(penalty=1.0).fit(train).score(test) > -1)
+        True
         """
         test = as_observations(X, self.observations)
         if not isinstance(X, Observations) and test.origin.layout in WITHOUT_LABELS:
@@ -448,6 +540,19 @@ class Completion(FittedTable):
         -------
         table
             Of the same type.
+
+        Examples
+        --------
+        >>> import fillrank as fr, numpy as np, pandas as pd
+        >>> x = np.linspace(-2, 2, 40)
+        >>> table = pd.DataFrame({"x": x, "y": 3 * x, "z": 2 - x})
+        >>> table.loc[5, "y"] = None
+        >>> model = fr.GASR(n_sweeps=100, random_state=0, progress=False).fit(table)
+        >>> new = pd.DataFrame({"x": [1.0], "y": [np.nan], "z": [1.0]})
+        >>> filled = model.transform(new)
+        >>> filled.round()
+             x    y    z
+        0  1.0  3.0  1.0
         """
         observations = as_observations(X, self.observations)
         return fill_in(observations, self.complete_rows(observations))
@@ -954,6 +1059,16 @@ class Completion(FittedTable):
             Whether to store the entries that were fitted. `predict_missing` and `sample_completions`
             need them to know which cells are missing, and `recommend` to leave out observed cells. The
             row and column labels are always stored.
+
+        Examples
+        --------
+        >>> import fillrank as fr, os, tempfile
+        >>> data, _ = fr.synthetic(60, 40, rank=2, noise=0.1, missing=0.5, random_state=0)
+        >>> model = fr.SoftImpute(penalty=1.0).fit(data)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "model.fillrank"), with_data=True)
+        ...     os.listdir(folder)
+        ['model.fillrank']
         """
         if with_data:
             self.check_entries("Save it without, or fit it again.")

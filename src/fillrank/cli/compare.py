@@ -130,11 +130,12 @@ def compare(
     All methods are fitted on the same splits. A method that does not support the table, or fails, is
     listed with the reason. Features of rows and columns and kinds of values are for GASR and BPMF: the
     other methods are fitted without them. Below are the columns that the best method predicts worst:
-    RMSE in SD is the error in standard deviations of the column, 1 for its mean. If columns have
-    different units, the error of a method is in such units. If they have values of different kinds,
-    methods are ranked by their error relative to that of the column mean, or of the most frequent level;
-    beside it are the error of numbers and the share of levels that are predicted correctly. With --top,
-    methods are also compared by their recommendations. Ctrl-C shows the results so far.
+    RMSE in SD is the error in standard deviations of the column; predicting its mean gives about 1. If
+    columns have different units, the error of a method is given in this way. If they have values of
+    different kinds, methods are ranked by their error relative to that of the column mean, or of the
+    most frequent level; beside it are the error of numbers and the share of levels that are predicted
+    correctly. With --top, methods are also compared by their recommendations. Ctrl-C shows the results
+    so far.
 
     Examples:
 

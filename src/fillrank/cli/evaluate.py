@@ -82,9 +82,10 @@ def evaluate(
     The report has the error (RMSE, MAE) and, for comparison, the standard deviation of the values,
     which is the RMSE of predicting their mean; the share of held-out entries within their intervals; the
     interval score (lower is better) and the log score (higher is better). Below are the columns that are
-    predicted worst: RMSE in SD is the error in standard deviations of the column, 1 for its mean. If
-    columns have different units or kinds, the error of numbers is in such units, and levels have the
-    share that is predicted correctly. With --top, the recommendations are scored as well.
+    predicted worst: RMSE in SD is the error in standard deviations of the column; predicting its mean
+    gives about 1. If columns have different units or kinds, the error of numbers is given in this way,
+    and that of levels as the share that is predicted correctly. With --top, the recommendations are
+    scored as well.
 
     Examples:
 

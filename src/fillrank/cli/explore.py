@@ -20,7 +20,7 @@ def explore(
         bool, typer.Option("--browser/--no-browser", help="Whether to open the page in the browser.")
     ] = True,
 ) -> None:  # fmt: skip
-    """Explore a model in the browser: search rows and columns, see filled-in values, fill a file.
+    """Explore a model in the browser: search rows and columns, see predictions, fill in a file.
 
     The page is available only on this machine, to users who have the printed address. Ctrl-C ends it.
 

@@ -115,7 +115,7 @@ def fillrank(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Fill in the missing values of a table, with calibrated uncertainty and no tuning.
+    """Fill in the missing values of a table, with an interval or probabilities for each.
 
     Start with `fillrank demo` or `fillrank complete TABLE`. `fillrank COMMAND --help` explains each.
 

@@ -204,7 +204,23 @@ class FittedTable:
         return self.record.traces
 
     def diagnostics(self) -> Diagnostics:
-        """R-hat and effective sample sizes of identified quantities, and whether they suffice."""
+        """R-hat and effective sample sizes of identified quantities, and whether they suffice.
+
+        Returns
+        -------
+        Diagnostics
+            `print` shows it as text, a notebook as a table. ``converged`` is the verdict, ``reason``
+            says what is wrong, and ``worst`` has the R-hat and the effective sample size of the worst
+            5% of 200 cells.
+
+        Examples
+        --------
+        >>> import fillrank as fr
+        >>> data, _ = fr.synthetic(60, 40, rank=2, noise=0.5, missing=0.3, random_state=0)
+        >>> found = fr.GASR(n_sweeps=300, random_state=0, progress=False).fit(data).diagnostics()
+        >>> found.converged, bool(found.worst.rhat < 1.1)
+        (True, True)
+        """
         traces, record = self.check_run("diagnostics"), self.record
         ended = record.stop_reason if record.interrupted or record.reached_limit else ""
         # The Monte Carlo error of scores is not a criterion for levels.

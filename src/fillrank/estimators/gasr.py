@@ -137,8 +137,7 @@ class GASR(SamplerEstimator):
     Attributes
     ----------
     rank_ : int
-        The most probable number of factors, in addition to the effects, that are stronger than the
-        noise.
+        The number of factors that are stronger than the noise, beside the effects: that of most draws.
     rank_probabilities_ : dict
         The share of draws in which so many singular values exceed the detection level, by their
         number. It is not the posterior of a rank parameter, which the model does not have.

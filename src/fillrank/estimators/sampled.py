@@ -148,7 +148,7 @@ class SamplerEstimator(Estimator):
             their own, and those of a long table are in a column: see `Observations.from_table`.
         row_features, column_features : data frame, array or sparse matrix, optional
             What is known about the rows, or columns, beside their values: a line for each. A data frame
-            is matched by its labels, in the index or in the first column; an array or sparse matrix by
+            is matched by labels, which are in its index or in a column; an array or sparse matrix by
             position. Numbers are standardised, categories are coded, and values may be missing. Also
             with a client they are in the memory of this machine.
         client : dask.distributed.Client, optional

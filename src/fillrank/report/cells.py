@@ -185,6 +185,14 @@ def matrix(model: Any, ax: Axes | None = None, *, filled: bool = False) -> Axes:
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    >>> model = fr.SoftImpute(penalty=1.0, progress=False).fit(data)
+    >>> fr.plot.matrix(model, filled=True).get_title(loc="left")
+    'Completed table'
     """
     data = model.observations_
     if not filled and len(data) == 0:
@@ -298,6 +306,14 @@ def certainty(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
+    >>> fr.plot.certainty(model).get_xlabel()
+    "half-width of the 90% interval, in the table's units"
     """
     intervals = missing_intervals(model)
     if intervals.rows.size == 0:

@@ -234,6 +234,14 @@ def variance_shares(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, truth = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    >>> model = fr.GASR(n_sweeps=200, random_state=0).fit(data, row_features=truth[:, :3])
+    >>> fr.plot.variance_shares(model).get_title(loc="left")
+    'What explains the differences'
     """
     shares = shares_of(model)
     if not shares:

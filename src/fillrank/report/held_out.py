@@ -245,6 +245,15 @@ def predicted(model: Any, test: Any, ax: Axes | None = None, *, level: float = 0
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    >>> train, test = data.split(test_fraction=0.2, random_state=0)
+    >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(train)
+    >>> fr.plot.predicted(model, test).get_xlabel()
+    "predicted value, in the table's units"
     """
     ax = get_axes(ax, square=True)
     held_out = predict_held_out(model, test)
@@ -328,6 +337,15 @@ def calibration(model: Any, test: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    >>> train, test = data.split(test_fraction=0.2, random_state=0)
+    >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(train)
+    >>> fr.plot.calibration(model, test).get_xlabel()
+    'level of the intervals, %'
     """
     ax = get_axes(ax, square=True)
     levels, shares, n = calibrate(model, test)

@@ -141,6 +141,14 @@ def map(model: Any, side: Side = "rows", ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    >>> model = fr.SoftImpute(penalty=1.0, progress=False).fit(data)
+    >>> fr.plot.map(model, "columns").get_title(loc="left")
+    '30 columns: similar ones are near each other'
     """
     ax = get_axes(ax)
     projection = project(model, side)

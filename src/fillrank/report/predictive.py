@@ -36,6 +36,14 @@ def predictive_check(
     statistic : {"mean", "sd", "min", "max", "lowest", "highest", "usual"}
         As in `Completion.predictive_check`.
     ax : matplotlib axes, optional
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
+    >>> fr.plot.predictive_check(model, statistic="sd").get_xlabel()
+    'observed less replicated, in standard deviations of the replicated'
     """
     check_fitted(model)
     check_choice("statistic", statistic, STATISTICS)

@@ -164,6 +164,14 @@ def rank(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
+    >>> fr.plot.rank(model).get_xlabel()
+    'number of factors above the noise'
     """
     if model.completion_.record.rank_probabilities is None:
         raise _not_supported(model, "draws of the number of factors", "GASR and BPMF")
@@ -196,6 +204,14 @@ def trace(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> import fillrank as fr
+    >>> data, _ = fr.synthetic(40, 30, rank=2, noise=0.1, missing=0.3, random_state=0)
+    >>> model = fr.GASR(n_sweeps=200, random_state=0, progress=False).fit(data)
+    >>> fr.plot.trace(model).get_xlabel()
+    'sweep'
     """
     if model.completion_.record.traces is None:
         raise _not_supported(
