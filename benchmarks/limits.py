@@ -1,6 +1,6 @@
 """Where completion works and where it ends: signal-to-noise ratio by missing cells by size of the table.
 
-    python benchmarks/limits.py [--quick] [--units table] [--results FILE] [--picture FILE]
+    python benchmarks/limits.py [--quick] [--results FILE] [--picture FILE]
 
 Each table is generated: a mean for each column, three factors whose sum has the variance 1, and
 Gaussian noise. The signal-to-noise ratio is the variance of the sum of the factors over that of the
@@ -12,8 +12,6 @@ The column mean is that of the observed entries. The oracle is told the noise le
 and the factors of all columns, and estimates those of the rows by their posterior mean; or it is told
 the factors of all rows and estimates the columns. Each is a lower bound, on average over tables, of the
 error of any method that is told neither, and the larger one is reported: the floor.
-
---units table fits the same tables with one unit for all columns, which is what they have.
 
 Each table is one line of the results, written when it is done; a command that was interrupted continues
 where it stopped. --quick measures the two smaller sizes with one table each, in about a minute.
@@ -49,7 +47,6 @@ class Cell(NamedTuple):
     missing: float
     ratio: float
     seed: int
-    units: str
 
     @property
     def noise(self):
@@ -77,10 +74,10 @@ class Table(NamedTuple):
         return self.means + self.row_factors @ self.column_factors.T
 
 
-def grid(sizes, units):
+def grid(sizes):
     """All tables, small ones first."""
     return [
-        Cell(m, n, missing, ratio, seed, units)
+        Cell(m, n, missing, ratio, seed)
         for (m, n), n_tables in sizes.items()
         for missing in MISSING
         for ratio in RATIOS
@@ -144,7 +141,7 @@ def measure(cell):
         return float(np.mean((low <= values) & (values <= high)))
 
     started = time.perf_counter()
-    method = fr.GASR(units=cell.units, random_state=cell.seed, n_threads=1, progress=False)
+    method = fr.GASR(random_state=cell.seed, n_threads=1, progress=False)
     model = method.fit(table.values)
     seconds = time.perf_counter() - started
     told_columns, told_rows = oracle_predictions(table, cell.noise)
@@ -277,11 +274,10 @@ def main(given=None):
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--units", choices=("auto", "table", "columns"), default="auto")
     parser.add_argument("--results", type=Path, default=Path("build/limits.jsonl"))
     parser.add_argument("--picture", type=Path, default=Path("build/limits.png"))
     arguments = parser.parse_args(given)
-    cells = grid(QUICK_SIZES if arguments.quick else SIZES, arguments.units)
+    cells = grid(QUICK_SIZES if arguments.quick else SIZES)
     results = run(cells, arguments.results)
     summaries = summarise(results)
     print(markdown(summaries))
