@@ -71,13 +71,16 @@ def read_titles(path: Any, labels: Any = None) -> dict[Any, str]:
     {'2': 'Oat milk', '4': '4'}
     """
     if labels is None:
-        titles = find_titles(path)
-        keys = parse_labels([*titles]).tolist()
-    else:
-        known = as_labels(labels)
-        titles = find_titles(path, known)
-        keys = [*known] if known.dtype.kind in "mM" else known.tolist()
+        return typed_titles(find_titles(path))
+    known = as_labels(labels)
+    titles = find_titles(path, known)
+    keys = [*known] if known.dtype.kind in "mM" else known.tolist()
     return dict(zip(keys, titles_of(titles, keys), strict=True))
+
+
+def typed_titles(titles: Titles) -> dict[Any, str]:
+    """The same by labels of the type that `fillrank.read` gives them."""
+    return dict(zip(parse_labels([*titles]).tolist(), titles_of(titles, titles), strict=True))
 
 
 def find_titles(path: Any, labels: np.ndarray | None = None) -> Titles:
