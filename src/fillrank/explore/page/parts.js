@@ -21,7 +21,7 @@ export const nameOf = (text, tag = "bdi") => el(tag, { class: text.trim() ? "nam
 
 // A row or column: its title with its label beside it, or its label if it has no title.
 export const titleOf = ({ name, title }) => title === undefined ? nameOf(name)
-  : el("span", { class: "titled" }, nameOf(title), " ", el("bdi", { class: "label" }, name));
+  : el("span", {}, nameOf(title), " ", el("bdi", { class: "label" }, name));
 
 export const announce = (text) => { byId("status").textContent = text; };
 
