@@ -4,9 +4,12 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from fillrank.cli import recommend
+from fillrank.cli.results import iter_cells
 from fillrank.cli.titles import TableTitles
 from helpers.refusals import assert_refused
 from helpers.result_files import read_csv
@@ -111,10 +114,11 @@ def test_hostile_titles(fillrank, model, tmp_path, monkeypatch):
 
 def test_names_of_columns_that_are_taken():
     table = {"who": np.array(["u"]), "what": np.array([1]), "what_title": np.array([0.5])}
-    for frame in (table, pd.DataFrame(table)):
-        found = TableTitles(columns={"1": "Tea"}).add_to(frame)
-        assert list(found) == ["who", "what", "what_title_", "what_title"]
-        assert list(found["what_title_"]) == ["Tea"]
+    for make in (dict, pd.DataFrame, pl.DataFrame, pa.table):
+        found = TableTitles(columns={"1": "Tea"}).add_to(make(table))
+        names, lines = iter_cells(found)
+        assert list(names) == ["who", "what", "what_title_", "what_title"]
+        assert list(lines) == [("u", 1, "Tea", 0.5)]
 
 
 def test_files_that_are_refused(fillrank, model, tmp_path):
