@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fillrank.io import datasets
     from fillrank.io.parquet import write_parquet
     from fillrank.io.read import read
+    from fillrank.io.titles import read_titles
     from fillrank.pooling import pool, pool_fits
     from fillrank.report import plot
     from fillrank.report.html import write_report
@@ -65,6 +66,7 @@ __all__ = [
     "pool",
     "pool_fits",
     "read",
+    "read_titles",
     "refold",
     "score",
     "score_by_column",
@@ -104,6 +106,7 @@ _HOMES = {
     "pool": "fillrank.pooling",
     "pool_fits": "fillrank.pooling",
     "read": "fillrank.io.read",
+    "read_titles": "fillrank.io.titles",
     "refold": "fillrank.features.refold",
     "score": "fillrank.estimators.score",
     "score_by_column": "fillrank.estimators.score_groups",

@@ -309,6 +309,28 @@ def test_two_files_at_once_are_refused(page):
     page.wait_for_text("#result [role=alert]", "drop one at a time")
 
 
+def test_titles_are_shown_with_the_labels_and_found(browser):
+    titles = {"tea": "Green tea", "milk": HOSTILE[0]}
+    with served(survey(), column_titles=titles) as server:
+        page = Page(browser, server)
+        page.one("#find-columns").click()
+        assert page.one("#search").get_attribute("aria-label") == "Search by label or title"
+        page.search("gree")
+        page.until(lambda: page.options() == ["Green tea tea"], "the title")
+        page.one("#options li").click()
+        page.wait_for_text("main h1", "Green tea tea")
+        assert browser.title == "Green tea · survey"
+        page.go("#/rows/6")
+        page.wait_for_text("main h1", "person 7")
+        page.wait_for("#recommendations tbody tr")
+        names = {line.find_element("css selector", "th").text for line in page.values()}
+        assert names == {*FOODS.split(), "Green tea\ntea", f"{HOSTILE[0]}\nmilk"} - {"tea", "milk"}
+        page.drop("new.csv", WIDE)
+        page.wait_for_text("#result tbody", "Green tea")
+        assert browser.title != "run"
+        assert page.complaints() == []
+
+
 def test_hostile_names_are_text(browser, hostile_server):
     page = Page(browser, hostile_server)
     rows = hostile().observations_.row_labels.tolist()

@@ -14,6 +14,9 @@ def published(tmp_path):
     (tmp_path / "published" / "u.data").write_text(
         "196\t242\t3\t881250949\n186\t302\t4\t891717742\n"
     )
+    (tmp_path / "published" / "u.item").write_bytes(
+        b"242|Kolya (1996)|24-Jan-1997||x|0\n302|Caf\xe9, The|||x|0\n"
+    )
     return tmp_path / "published"
 
 
@@ -40,6 +43,27 @@ def test_a_data_set_is_written_as_a_table_that_can_be_read(fillrank, published, 
     assert data.values.tolist() == [3, 4]
     read = pd.read_csv if name.endswith("csv") else pd.read_parquet
     assert list(read(tmp_path / name).columns) == ["user", "movie", "rating"]
+
+
+@pytest.mark.parametrize("name", ["movies.csv", "movies.parquet"])
+def test_titles_beside_the_ratings(fillrank, published, tmp_path, name):
+    ran = fillrank("datasets", "ml-100k", "--from", published, "--titles", name)
+    assert ran.code == 0, ran.err
+    assert ran.out == f"ml-100k.csv {name}"
+    assert fr.read_titles(tmp_path / name) == {242: "Kolya (1996)", 302: "Café, The"}
+    if name.endswith("csv"):
+        text = (tmp_path / name).read_bytes().decode()
+        assert text == 'movie,title\r\n242,Kolya (1996)\r\n302,"Café, The"\r\n'
+
+
+def test_titles_that_cannot_be_written(fillrank, published, tmp_path):
+    start = ("datasets", "ml-100k", "--from", published, "--titles")
+    assert_refused(fillrank(*start, "ml-100k.csv"), "must be different files")
+    assert_refused(fillrank(*start, "-"), ".csv or .parquet")
+    assert_refused(fillrank(*start, "published/u.item"), ".csv or .parquet")
+    (published / "u.item").unlink()
+    assert_refused(fillrank(*start, "movies.csv"), "no u.item, the titles of ml-100k")
+    assert not (tmp_path / "ml-100k.csv").exists()
 
 
 def test_to_standard_output(fillrank, published):

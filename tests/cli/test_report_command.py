@@ -17,7 +17,7 @@ def asked(monkeypatch, interfaces):
     """What the report was asked for; nothing is drawn."""
     calls = []
 
-    def report(model, path, test=None, title=None, *, tested=None, interface):
+    def report(model, path, test=None, title=None, *, tested=None, interface, **titles):
         calls.append((model, test, title, tested))
         interfaces.append(interface)
         path.touch()
@@ -84,3 +84,27 @@ def test_complete_writes_a_report(fillrank, write_wide, tmp_path, asked, monkeyp
     assert (tmp_path / "table-filled" / "table-report.html").exists()
     ((model, test, _, tested),) = asked
     assert len(model.observations_) == len(test) + len(tested.observations_)
+
+
+def test_titles_of_a_model_and_of_a_table(fillrank, keep, write_long, monkeypatch, tmp_path):
+    given = []
+
+    def report(model, path, *_, row_titles, column_titles, **__):
+        given.append((row_titles, column_titles))
+        path.touch()
+
+    monkeypatch.setattr("fillrank.report.html.write_report", report)
+    table = write_long()
+    keep(table)
+    (tmp_path / "films.csv").write_text("id,title\ni0,Heat\ni1,Antz\n")
+    (tmp_path / "people.csv").write_text("id,name\nu0,Ana\n")
+    titles = ("--column-titles", "films.csv", "--row-titles", "people.csv")
+    ran = fillrank("report", "model.fillrank", *titles)
+    assert ran.code == 0, ran.err
+    assert "people.csv has titles of 1 of 14 rows. films.csv has titles of 2 of 8" in ran.err
+    ran = fillrank("report", table, *QUICK, "--hold-out", "0", *titles)
+    assert ran.code == 0, ran.err
+    assert given == 2 * [({"u0": "Ana"}, {"i0": "Heat", "i1": "Antz"})]
+    ran = fillrank("report", table, "--column-titles", "people.csv", "-o", "b.html")
+    assert_refused(ran, "people.csv: the file has none of the labels")
+    assert_refused(fillrank("report", table, *titles, "-o", "people.csv"), "replace the input")

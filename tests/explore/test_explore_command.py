@@ -56,6 +56,29 @@ def test_serves_until_it_is_interrupted(model):
     assert "Traceback" not in said
 
 
+def test_titles_of_rows_and_columns(model, monkeypatch, tmp_path):
+    views = []
+
+    def interrupted(self):
+        views.append(self.view)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fillrank.explore.server.Explorer.serve_forever", interrupted)
+    (tmp_path / "foods.csv").write_text("id,title\ntea,Green tea\n")
+    (tmp_path / "people.csv").write_text("id,title\nperson 3,Ana\n")
+    result = run(
+        model, "--no-browser", "--row-titles", tmp_path / "people.csv",
+        "--column-titles", tmp_path / "foods.csv",
+    )  # fmt: skip
+    assert result.exit_code == 0
+    assert "foods.csv has titles of 1 of 16 columns." in result.output
+    (view,) = views
+    assert [each["name"] for each in view.search("columns", "green")["matches"]] == ["tea"]
+    assert [each["name"] for each in view.search("rows", "ana")["matches"]] == ["person 3"]
+    refused = run(model, "--column-titles", tmp_path / "people.csv").exception
+    assert isinstance(refused, InputError)
+
+
 @pytest.mark.parametrize(("option", "opened"), [("--browser", 1), ("--no-browser", 0)])
 def test_opens_the_browser_unless_told_not_to(model, monkeypatch, option, opened):
     calls = []

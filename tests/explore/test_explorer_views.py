@@ -149,6 +149,35 @@ def test_hostile_names_are_found_and_given_as_they_are():
             assert view.line("rows", at, Query())["name"] == name
 
 
+def test_titles_are_shown_with_the_labels():
+    titles = {"tea": "Green tea", "milk": HOSTILE[0]}
+    view = ModelView(survey(), "survey", column_titles=titles)
+    assert view.about()["titled"] == ["columns"]
+    plain = ModelView(survey(), "survey")
+    assert plain.about()["titled"] == []
+
+    def without(cells):
+        found = {cell["name"]: cell.pop("title", None) for cell in cells}
+        assert {name: title for name, title in found.items() if title} == {
+            name: titles[name] for name in found if name in titles
+        }
+        return cells
+
+    tea, milk = (view.labels["columns"].position(food) for food in ("tea", "milk"))
+    line = view.line("rows", 7, Query())
+    assert without(line["cells"]) == plain.line("rows", 7, Query())["cells"]
+    assert "title" not in line
+    assert view.line("columns", tea, Query())["title"] == "Green tea"
+    found = view.recommend(5, "mean")["cells"]
+    assert without(found) == plain.recommend(5, "mean")["cells"]
+    nearest = view.nearest("columns", tea)["nearest"]
+    assert without(nearest) == plain.nearest("columns", tea)["nearest"]
+    match = {"at": tea, "name": "tea", "title": "Green tea"}
+    assert view.search("columns", "green")["matches"] == [match]
+    assert view.search("columns", "onerror")["matches"][0]["at"] == milk
+    assert view.search("rows", "green") == {"matches": [], "total": 0}
+
+
 def test_names_of_mixed_types():
     columns = [1, "1", 2.5, "tea", 7, 8]
     data = observed(people(40), columns)

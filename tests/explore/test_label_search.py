@@ -41,6 +41,29 @@ def test_without_text_the_first_names_are_given():
     assert found.total == 3
 
 
+def test_titles_are_searched_with_the_labels():
+    labels = np.array([1193, 1, 50, 1994])
+    titles = {
+        "1193": "Cuckoo's Nest (1975)",
+        "1": "Toy Story (1995)",
+        "50": "Usual Suspects (1995)",
+    }
+    films = LabelSearch(labels, titles)
+
+    def at(part):
+        return films.search(part, 10).positions
+
+    assert at("nest") == [0]
+    assert at("1") == [1, 0, 3, 2]
+    assert at("199") == [3, 1, 2]
+    assert at("story") == [1]
+    assert films.search("(19", 1) == ([1], 3)
+    assert films.describe(1) == {"name": "1", "title": "Toy Story (1995)"}
+    assert films.describe(3) == {"name": "1994"}
+    assert films.position("50") == 2
+    assert films.position("Toy Story (1995)") is None
+
+
 def test_names_of_other_kinds_are_text():
     dates = LabelSearch(np.array(["2024-01-31", "2024-02-29"], dtype="datetime64[ns]"))
     assert dates.texts == ["2024-01-31", "2024-02-29"]

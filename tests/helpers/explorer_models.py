@@ -78,9 +78,9 @@ def large():
 
 
 @contextmanager
-def served(model, title="survey", port=0):
+def served(model, title="survey", port=0, **titles):
     """A server of the model, closed at the end."""
-    with Explorer(ModelView(model, title), port) as server:
+    with Explorer(ModelView(model, title, **titles), port) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

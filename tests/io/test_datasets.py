@@ -8,7 +8,7 @@ import pytest
 
 from fillrank.errors import InputError, ReadError
 from fillrank.io import datasets
-from fillrank.io.datasets import Dataset, load
+from fillrank.io.datasets import Dataset, load, load_titles
 from helpers.same_entries import as_dict
 
 ML_1M = "1::1193::5::978300760\n1::661::3::978302109\n2::1193::4::978298413\n"
@@ -17,14 +17,28 @@ ENTRIES = {
     "ml-1m": {(1, 1193): 5, (1, 661): 3, (2, 1193): 4},
     "ml-100k": {(196, 242): 3, (196, 302): 1, (186, 302): 3},
 }
+TITLES = {
+    "ml-1m": {73: "Misérables, Les (1995)", 1193: "Cuckoo's Nest (1975)"},
+    "ml-100k": {242: "Kolya (1996)", 302: "Café Society"},
+}
+FILES = {
+    "ml-1m": {
+        "ratings.dat": ML_1M,
+        "movies.dat": b"73::Mis\xe9rables, Les (1995)::Drama\n1193::Cuckoo's Nest (1975)::Drama\n",
+    },
+    "ml-100k": {
+        "u.data": ML_100K,
+        "u.item": b"242|Kolya (1996)|24-Jan-1997||x|0\n302|Caf\xe9 Society||||0\n",
+    },
+}
 
 
 def zipped(name):
-    file, text = {"ml-1m": ("ratings.dat", ML_1M), "ml-100k": ("u.data", ML_100K)}[name]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(f"{name}/README", "Not to be redistributed.")
-        archive.writestr(f"{name}/{file}", text)
+        for file, content in FILES[name].items():
+            archive.writestr(f"{name}/{file}", content)
     return buffer.getvalue()
 
 
@@ -58,6 +72,7 @@ def publisher(monkeypatch):
             f"http://127.0.0.1:{server.server_port}/{name}.zip",
             hashlib.md5(zipped(name)).hexdigest(),
             dataset.ratings,
+            titles=dataset.titles,
         )
         monkeypatch.setitem(datasets.DATASETS, name, served)
     yield asked
@@ -78,6 +93,7 @@ def test_from_a_folder_or_a_zip(tmp_path, name):
     for path in ("published.zip", "folder", f"folder/{name}"):
         assert as_dict(load(name, tmp_path / path)) == ENTRIES[name]
         assert as_dict(load(name, str(tmp_path / path))) == ENTRIES[name]
+        assert load_titles(name, tmp_path / path) == TITLES[name]
 
 
 def test_three_fields_are_enough(tmp_path):
@@ -90,6 +106,7 @@ def test_three_fields_are_enough(tmp_path):
 def test_downloads_once(cache, publisher, name):
     for _ in range(2):
         assert as_dict(load(name)) == ENTRIES[name]
+        assert load_titles(name) == TITLES[name]
     assert publisher == [f"/{name}.zip"]
     assert [path.name for path in cache.iterdir()] == [f"{name}.zip"]
 
@@ -136,6 +153,8 @@ def test_published_addresses():
 def test_paths_without_the_data(tmp_path):
     with pytest.raises(ReadError, match=r"has no ratings.dat, the ratings of ml-1m"):
         load("ml-1m", tmp_path)
+    with pytest.raises(ReadError, match=r"the folder has no u.item, the titles of ml-100k"):
+        load_titles("ml-100k", tmp_path)
     with pytest.raises(
         ReadError, match=r"nowhere.zip: the file does not exist; pass a folder or a zip"
     ):

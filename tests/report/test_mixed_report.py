@@ -9,6 +9,7 @@ import fillrank as fr
 from fillrank.errors import InputError, NotSupportedError
 from fillrank.report import cells, columns, held_out, html, probabilities
 from fillrank.report.html import write_report
+from fillrank.report.names import Names
 from helpers.mixed_tables import ANSWERS, REGIONS, fit_mixed, mixed_frame, mixed_model
 from helpers.read_page import DOT, read
 
@@ -122,16 +123,16 @@ def test_a_model_without_its_entries(tmp_path, no_plots):
 
 def test_kinds_that_were_given_have_that_reason(tmp_path):
     model = fit_mixed(mixed_frame(), kinds={"stars": "number"})
-    lines = {line.label: line for line in columns.list_columns(model, None, {})}
+    lines = {line.name.text: line for line in columns.list_columns(model, None, {}, Names())}
     assert (lines["stars"].kind, lines["stars"].why) == ("number", "it was given")
     model.save(tmp_path / "model.fillrank", with_data=True)
-    again = columns.list_columns(fr.load(tmp_path / "model.fillrank"), None, {})
-    assert {line.label: line for line in again}["stars"] == lines["stars"]
+    again = columns.list_columns(fr.load(tmp_path / "model.fillrank"), None, {}, Names())
+    assert {line.name.text: line for line in again}["stars"] == lines["stars"]
 
 
 def test_probabilities_are_those_of_the_model():
     model, _ = mixed_model()
-    tables = {table.label: table for table in probabilities.level_tables(model)}
+    tables = {table.name.text: table for table in probabilities.level_tables(model, Names())}
     assert list(tables) == ["answer", "smoker", "region", "stars"]
     assert tables["answer"].levels == ANSWERS
     assert sorted(tables["region"].levels) == sorted(REGIONS)
@@ -141,8 +142,8 @@ def test_probabilities_are_those_of_the_model():
         tops = [max(line.shares) for line in table.rows]
         assert tops == sorted(tops, reverse=True)
         for line in table.rows:
-            assert (line.label, name) not in observed
-            expected = model.predict_proba(line.label, name).to_numpy()[0]
+            assert (line.name.text, name) not in observed
+            expected = model.predict_proba(line.name.text, name).to_numpy()[0]
             np.testing.assert_allclose(line.shares, expected, atol=1e-9)
 
 

@@ -23,6 +23,7 @@ from fillrank.cli.messages import Results, show_files, show_results
 from fillrank.cli.models import Settings
 from fillrank.cli.output import ResultNames
 from fillrank.cli.source import STANDARD, Source
+from fillrank.cli.titles import NO_TITLES, TableTitles
 from fillrank.errors import InputError
 from fillrank.io.read import ENDINGS, SHEET_ENDINGS
 from fillrank.runtime.memory import format_bytes
@@ -369,18 +370,21 @@ def _save_plot(ax: Axes, path: Path) -> None:
     figure.savefig(path)
 
 
-def write_report(job: Job, model: Any, evaluation: Evaluation | None, path: Path) -> None:
+def write_report(
+    job: Job,
+    model: Any,
+    evaluation: Evaluation | None,
+    path: Path,
+    titles: TableTitles = NO_TITLES,
+) -> None:
     """Write the report of a model, with the predictions of held-out entries if there are any."""
     from fillrank.report.html import write_report as write  # imported late: it loads matplotlib
 
-    title, interface = job.source.name, _interface(job, model.observations_)
-    if evaluation is None:
-        write(model, path, title=title, interface=interface)
-    else:
-        write(
-            model, path, test=evaluation.test, title=title, tested=evaluation.model,
-            interface=interface,
-        )  # fmt: skip
+    test, tested = (None, None) if evaluation is None else (evaluation.test, evaluation.model)
+    write(
+        model, path, test, job.source.name, tested=tested,
+        interface=_interface(job, model.observations_), **titles.arguments(),
+    )  # fmt: skip
 
 
 def _interface(job: Job, data: Observations) -> Interface:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -14,9 +15,10 @@ from fillrank.cli.source import STANDARD
 from fillrank.errors import InputError
 from fillrank.io.csv_writer import format_number, write_csv
 from fillrank.io.datasets import DATASETS
-from fillrank.table.observations import Observations
 
 FIELDS = ("user", "movie", "rating")
+TITLE_FIELDS = ("movie", "title")
+_ENDINGS = (".csv", ".parquet")
 
 
 def datasets(
@@ -28,6 +30,14 @@ def datasets(
         typer.Option(
             "--output", "-o", metavar="FILE", help="Write it here: .csv .parquet; `-`: standard output.",
             show_default="NAME.csv",
+        ),
+    ] = None,
+    titles: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the titles of the movies here: .csv .parquet. `recommend` and others show "
+            "them by --column-titles FILE.",
         ),
     ] = None,
     published: Annotated[
@@ -47,6 +57,7 @@ def datasets(
 
     - fillrank datasets
     - fillrank datasets ml-100k -o ratings.csv
+    - fillrank datasets ml-1m --titles movies.csv
     """
     if name == "list":
         _list(as_json)
@@ -56,23 +67,33 @@ def datasets(
     if as_json:
         raise InputError("--json is for the list; a data set is written as .csv or .parquet.")
     target = Path(f"{name}.csv") if file is None else file
-    if target != STANDARD:
-        if target.suffix.lower() not in (".csv", ".parquet"):
-            raise InputError(f"{target}: data sets are written as .csv or .parquet.")
-        output.check_file(target, force, _input_files(name, published))
+    targets = [] if target == STANDARD else [target]
+    targets += [] if titles is None else [titles]
+    if len({path.absolute() for path in targets}) < len(targets):
+        raise InputError(f"--output and --titles must be different files; got {target} for both.")
+    for path in targets:
+        if path.suffix.lower() not in _ENDINGS:
+            raise InputError(f"{path}: data sets are written as {' or '.join(_ENDINGS)}.")
+        output.check_file(path, force, _input_files(name, published))
     if not quiet:
         report(f"{DATASETS[name].title}. {DATASETS[name].licence}")
-    _write(fr.datasets.load(name, published), target)
-    if target != STANDARD:
-        show_files([target])
+    ratings = fr.datasets.load(name, published)
+    found = {} if titles is None else fr.datasets.load_titles(name, published)
+    _write(dict(zip(FIELDS, (ratings.rows, ratings.columns, ratings.values), strict=True)), target)
+    if titles is not None:
+        _write(_title_columns(found), titles)
+    show_files(targets)
 
 
 def _input_files(name: str, published: Path | None) -> list[Path]:
-    """The files that are read: a zip, or one in a folder."""
-    ratings = DATASETS[name].ratings
+    """The files that are read: a zip, or those in a folder."""
     if published is None:
         return []
-    return [published, published / ratings, published / name / ratings]
+    files = (DATASETS[name].ratings, DATASETS[name].titles)
+    return [
+        published,
+        *(folder / file for folder in (published, published / name) for file in files),
+    ]
 
 
 def _list(as_json: bool) -> None:
@@ -101,14 +122,17 @@ def _list(as_json: bool) -> None:
         stdout().print(licence)
 
 
-def _write(data: Observations, target: Path) -> None:
+def _title_columns(titles: dict[int, str]) -> dict[str, np.ndarray]:
+    columns = (np.array([*titles]), np.array([*titles.values()], dtype=object))
+    return dict(zip(TITLE_FIELDS, columns, strict=True))
+
+
+def _write(columns: dict[str, np.ndarray], target: Path) -> None:
     if target.suffix.lower() == ".parquet":
         import narwhals as nw
 
-        columns = dict(zip(FIELDS, (data.rows, data.columns, data.values), strict=True))
-        frame = nw.from_dict(columns, backend="pyarrow").to_native()
-        fr.write_parquet(target, frame)
-    else:
-        lines = zip(data.rows.tolist(), data.columns.tolist(), data.values.tolist(), strict=True)
-        with open_target(target) as stream:
-            write_csv(stream, FIELDS, ((row, column, format_number(v)) for row, column, v in lines))
+        fr.write_parquet(target, nw.from_dict(columns, backend="pyarrow").to_native())
+        return
+    lines = zip(*(column.tolist() for column in columns.values()), strict=True)
+    with open_target(target) as stream:
+        write_csv(stream, list(columns), ([format_number(cell) for cell in line] for line in lines))

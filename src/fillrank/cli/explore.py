@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from fillrank.cli import options
 from fillrank.cli.messages import escape, report, stdout
+from fillrank.cli.titles import TitleFiles
 
 
 def explore(
@@ -19,21 +21,25 @@ def explore(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Whether to open the page in the browser.")
     ] = True,
+    row_titles: options.RowTitles = None,
+    column_titles: options.ColumnTitles = None,
 ) -> None:  # fmt: skip
     """Explore a model in the browser: search rows and columns, see predictions, fill in a file.
 
     The page is available only on this machine, to users who have the printed address. Ctrl-C ends it.
 
-    Example:
+    Examples:
 
-    fillrank explore ratings.fillrank
+    - fillrank explore ratings.fillrank
+    - fillrank explore ml-1m.fillrank --column-titles movies.dat
     """
     import fillrank as fr
     from fillrank.explore.server import Explorer
     from fillrank.explore.views import ModelView
 
     fitted = fr.load(model)
-    with Explorer(ModelView(fitted, model.stem), port) as server:
+    titles = TitleFiles(row_titles, column_titles).read(fitted.observations_, quiet=False)
+    with Explorer(ModelView(fitted, model.stem, **titles.arguments()), port) as server:
         n_rows, n_columns = fitted.observations_.shape
         about = f"{type(fitted).__name__}, {n_rows:,} rows x {n_columns:,} columns"
         report(f"{escape(str(model))}: {about}. Open this address; Ctrl-C ends the explorer.")

@@ -195,6 +195,26 @@ NewColumnFeatures = Annotated[
     typer.Option("--column-features", metavar="FILE", help="The same for columns."),
 ]
 
+# Titles of rows and columns.
+RowTitles = Annotated[
+    Path | None,
+    typer.Option(
+        "--row-titles",
+        metavar="FILE",
+        help="Titles to show beside the row labels: a .csv, .tsv or .parquet file with a header, a "
+        "column with the labels, and one with their titles, which is named title or name, or else the "
+        "first of text.",
+    ),
+]
+ColumnTitles = Annotated[
+    Path | None,
+    typer.Option(
+        "--column-titles",
+        metavar="FILE",
+        help="The same for the columns. movies.dat and u.item of MovieLens are read as they are.",
+    ),
+]
+
 # The fit.
 Method = Annotated[
     Any,

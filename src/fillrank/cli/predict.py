@@ -19,6 +19,7 @@ from fillrank.cli.messages import show_files
 from fillrank.cli.models import Labels
 from fillrank.cli.results import check_target, write_cells
 from fillrank.cli.source import STANDARD
+from fillrank.cli.titles import TitleFiles
 from fillrank.errors import FileLocation, InputError, ReadError
 from fillrank.io.files import decode
 from fillrank.io.parquet import read_parquet
@@ -55,6 +56,8 @@ def predict(
     ] = "error",
     row_features: options.NewRowFeatures = None,
     column_features: options.NewColumnFeatures = None,
+    row_titles: options.RowTitles = None,
+    column_titles: options.ColumnTitles = None,
     row: Annotated[
         str | None, typer.Option(metavar="NAME", help="The column of PAIRS with the row labels.")
     ] = None,
@@ -70,8 +73,9 @@ def predict(
     """Predict cells by their row and column labels.
 
     Results have a line for each cell, in the order of the pairs: row, column, value and, with --level,
-    lower and upper. A terminal shows them as a table; a pipe gets CSV. A row that the model does not
-    know can be predicted from its features, if the model was fitted with features of rows.
+    lower and upper. Titles are beside the labels. A terminal shows a table; a pipe gets CSV. A row that
+    the model does not know can be predicted from its features, if the model was fitted with features of
+    rows.
 
     Examples:
 
@@ -79,6 +83,7 @@ def predict(
     - fillrank predict ratings.fillrank pairs.csv --level 0.9 -o predictions.csv
     - fillrank predict ratings.fillrank --missing -o all.parquet
     - fillrank predict m.fillrank new.csv --unknown prior --row-features p.csv
+    - fillrank predict ml-1m.fillrank pairs.csv --column-titles movies.dat
     """
     if missing and pairs is not None:
         raise InputError(f"use --missing or the pairs in {pairs}, not both.")
@@ -92,9 +97,12 @@ def predict(
             f"{', and leave out --missing' if missing else ''}."
         )
     file = STANDARD if pairs is None else pairs
-    target = check_target(output, as_json, force, [model] if missing else [model, file, *files])
+    title_files = TitleFiles(row_titles, column_titles)
+    inputs = [model, *title_files.paths, *([] if missing else [file, *files])]
+    target = check_target(output, as_json, force, inputs)
     loaded = models.load(model, threads, quiet)
     data = loaded.observations_
+    titles = title_files.read(data, quiet)
     if missing:
         models.check_entries(loaded, model, "--missing")
         if len(data) == math.prod(data.shape):
@@ -108,7 +116,7 @@ def predict(
             loaded.check_known(*requested)  # all pairs, before the first result
         given = _read_features(data, requested, (row_features, column_features), quiet)
         tables = _predict(loaded, requested, level, unknown, given)
-    write_cells(tables, target, data.values)
+    write_cells(tables, target, data.values, titles)
     if target.is_file:
         show_files([target.path])
 

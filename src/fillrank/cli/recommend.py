@@ -13,6 +13,7 @@ from fillrank.cli.messages import show_files
 from fillrank.cli.models import Labels
 from fillrank.cli.predict import Pairs, read_pairs
 from fillrank.cli.results import check_target, write_cells
+from fillrank.cli.titles import TitleFiles
 from fillrank.errors import InputError
 from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
@@ -64,6 +65,8 @@ def recommend(
         ),
     ] = None,
     row_features: options.NewRowFeatures = None,
+    row_titles: options.RowTitles = None,
+    column_titles: options.ColumnTitles = None,
     output: options.ResultsFile = None,
     as_json: options.Json = False,
     seed: options.Seed = 0,
@@ -84,13 +87,16 @@ def recommend(
     - fillrank recommend ratings.fillrank Ana --only tea --only coffee
     - fillrank recommend ratings.fillrank --all --leave-out-cells bought.csv
     - fillrank recommend ratings.fillrank Zoe --row-features people.csv
+    - fillrank recommend ml-1m.fillrank 12 --column-titles movies.dat
     """
     if all_rows == bool(rows):
         raise InputError("give one or more rows, or --all for all rows, but not both.")
     files = [path for path in (row_features, leave_out_cells) if path is not None]
-    target = check_target(output, as_json, force, [model, *files])
+    title_files = TitleFiles(row_titles, column_titles)
+    target = check_target(output, as_json, force, [model, *files, *title_files.paths])
     loaded = models.load(model, threads, quiet)
     data = loaded.observations_
+    titles = title_files.read(data, quiet)
     if not with_seen:
         models.check_entries(
             loaded, model, "leaving out columns with a value", "; or include them with --with-seen"
@@ -110,7 +116,7 @@ def recommend(
         random_state=seed,
         **given.arguments(),
     )
-    write_cells([found], target, data.values)
+    write_cells([found], target, data.values, titles)
     if target.is_file:
         show_files([target.path])
 

@@ -10,6 +10,7 @@ from fillrank.cli.complete import Job
 from fillrank.cli.messages import command_line, report_note, show_files
 from fillrank.cli.models import Settings
 from fillrank.cli.source import Source
+from fillrank.cli.titles import TitleFiles
 from fillrank.completions.convergence import convergence_of
 
 
@@ -49,6 +50,8 @@ def report(
     sheet: options.Sheet = None,
     row_features: options.RowFeatures = None,
     column_features: options.ColumnFeatures = None,
+    row_titles: options.RowTitles = None,
+    column_titles: options.ColumnTitles = None,
     seed: options.Seed = 0,
     max_rank: options.MaxRank = "auto",
     sweeps: options.Sweeps = "auto",
@@ -76,19 +79,23 @@ def report(
 
     - fillrank report measurements.csv
     - fillrank report ratings.fillrank -o ratings.html
+    - fillrank report ml-1m.fillrank --column-titles movies.dat
     """
     origin = Source(
         table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
         row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
     )  # fmt: skip
     file = Path(output.report_name(origin.stem)) if file is None else file
-    output.check_file(file, force or output.is_report(file), origin.inputs)
+    title_files = TitleFiles(row_titles, column_titles)
+    inputs = [*origin.inputs, *title_files.paths]
+    output.check_file(file, force or output.is_report(file), inputs)
     if not source.is_table(table) and format is None:
         from fillrank.report.html import write_report
 
         model = models.load(table, threads, quiet)
         interface = command_line("fillrank report TABLE --hold-out 0.1")
-        write_report(model, file, title=table.stem, interface=interface)
+        titles = title_files.read(model.observations_, quiet).arguments()
+        write_report(model, file, title=table.stem, interface=interface, **titles)
     else:
         settings = Settings(
             method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise,
@@ -96,14 +103,15 @@ def report(
             kinds=tuple(kind or ()), likelihood=likelihood, thresholds=thresholds,
             bounds=tuple(bounds or ()), rounds=rounds,
         )  # fmt: skip
-        _report_table(Job(origin, file, settings, hold_out=hold_out, quiet=quiet))
+        _report_table(Job(origin, file, settings, hold_out=hold_out, quiet=quiet), title_files)
     show_files([file])
 
 
-def _report_table(job: Job) -> None:
+def _report_table(job: Job, title_files: TitleFiles) -> None:
     models.check(job.settings, job.source)
     data = source.read(job.source, job.quiet)
+    titles = title_files.read(data, job.quiet)
     evaluation, model = complete.fit(job, data)
     if not job.quiet and convergence_of(model).converged is False:
         report_note(f"converged: {summary.describe_convergence(model)}")
-    complete.write_report(job, model, evaluation, job.output)
+    complete.write_report(job, model, evaluation, job.output, titles)

@@ -20,6 +20,7 @@ import fillrank as fr
 from fillrank.cli import output
 from fillrank.cli.messages import escape_line, report, stdout
 from fillrank.cli.source import STANDARD
+from fillrank.cli.titles import NO_TITLES, TableTitles
 from fillrank.errors import InputError
 from fillrank.io.csv_writer import (
     format_number,
@@ -63,7 +64,9 @@ def check_target(path: Path | None, as_json: bool, force: bool, inputs: Iterable
     return Target(path, ending)
 
 
-def write_cells(tables: Iterable[Any], target: Target, values: np.ndarray) -> None:
+def write_cells(
+    tables: Iterable[Any], target: Target, values: np.ndarray, titles: TableTitles = NO_TITLES
+) -> None:
     """Write tables with the fields row, column and numbers, each before the next is computed.
 
     Parameters
@@ -72,11 +75,15 @@ def write_cells(tables: Iterable[Any], target: Target, values: np.ndarray) -> No
     target : Target
     values : ndarray
         The number of digits is taken from these; if there are none, from the first results.
+    titles : TableTitles
+        Those that are given are written beside the labels.
     """
+    if titles.n_given:
+        tables = map(titles.add_to, tables)
     if target.format == ".parquet":
         fr.write_parquet(target.path, tables)
         return
-    cells = _read_cells(tables, values)
+    cells = _read_cells(tables, values, 2 + titles.n_given)
     if target.format == "terminal":
         _show(cells)
         return
@@ -88,34 +95,35 @@ def write_cells(tables: Iterable[Any], target: Target, values: np.ndarray) -> No
 
 
 class _Cell(NamedTuple):
-    """A cell: its labels, and rounded numbers."""
+    """A cell: its labels, with their titles, and rounded numbers."""
 
-    labels: tuple[Any, Any]
+    labels: tuple[Any, ...]
     numbers: list[float]
 
 
 class _Cells(NamedTuple):
-    """The names of the fields, and the cells as they are computed."""
+    """The names of the fields, of which the first have labels, and the cells as they are computed."""
 
     fields: list[str]
+    n_labels: int
     cells: Iterator[_Cell]
 
 
-def _read_cells(tables: Iterable[Any], values: np.ndarray) -> _Cells:
+def _read_cells(tables: Iterable[Any], values: np.ndarray, n_labels: int) -> _Cells:
     stream = iter(tables)
     first = next(stream)
     fields = [str(name) for name in iter_cells(first)[0]]
-    return _Cells(fields, _round_cells(chain([first], stream), values))
+    return _Cells(fields, n_labels, _round_cells(chain([first], stream), values, n_labels))
 
 
-def _round_cells(tables: Iterable[Any], values: np.ndarray) -> Iterator[_Cell]:
+def _round_cells(tables: Iterable[Any], values: np.ndarray, n_labels: int) -> Iterator[_Cell]:
     digits = significant_digits(values) if values.size else None
     for table in tables:
         fields, lines = iter_cells(table)
-        for row, column, *numbers in lines:
+        for line in lines:
             if digits is None:
-                digits = significant_digits(np.asarray(table[fields[2]]))
-            yield _Cell((row, column), round_digits(numbers, digits))
+                digits = significant_digits(np.asarray(table[fields[n_labels]]))
+            yield _Cell(line[:n_labels], round_digits(line[n_labels:], digits))
 
 
 def iter_cells(table: Any) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
@@ -204,7 +212,7 @@ def _show(cells: _Cells) -> None:
     """Print the first lines as a table."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for k, field in enumerate(cells.fields):
-        table.add_column(escape_line(field), justify="left" if k < 2 else "right")
+        table.add_column(escape_line(field), justify="left" if k < cells.n_labels else "right")
     for cell in islice(cells.cells, MOST_LINES_SHOWN):
         labels = (escape_line(as_text(label)) for label in cell.labels)
         table.add_row(*labels, *map(format_number, cell.numbers))

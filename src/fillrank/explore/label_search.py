@@ -1,12 +1,13 @@
-"""Search for labels by a part of their text."""
+"""Search for labels, and their titles, by a part of their text."""
 
 import heapq
 import unicodedata
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fillrank.table.labels import as_text
+from fillrank.table.titles import NO_TITLES, Titles, titles_of
 
 
 class Matches(NamedTuple):
@@ -17,18 +18,27 @@ class Matches(NamedTuple):
 
 
 class LabelSearch:
-    """The labels of all rows, or of all columns, as text."""
+    """The labels of all rows, or of all columns, as text, and their titles.
 
-    def __init__(self, labels: np.ndarray):
+    Parameters
+    ----------
+    labels : ndarray
+    titles : mapping
+        Titles by the text of their labels; labels may be without one.
+    """
+
+    def __init__(self, labels: np.ndarray, titles: Titles = NO_TITLES):
         self.texts = [as_text(label) for label in labels]
-        self._keys = [_key(text) for text in self.texts]
+        self._titles = titles_of(titles, self.texts) if titles else self.texts
+        pairs = zip(self.texts, self._titles, strict=True)
+        self._keys = [tuple(map(_key, dict.fromkeys(pair))) for pair in pairs]
         self._by_text: dict[str, int] | None = None
 
     def search(self, part: str, n: int) -> Matches:
-        """Find labels that contain a text, ignoring case and accents.
+        """Find labels that contain a text, or whose titles do, ignoring case and accents.
 
-        The label that equals the text comes first, then labels that start with it, labels with a word
-        that starts with it, and all others; shorter labels come before longer ones.
+        The label or title that equals the text comes first, then those that start with it, those with a
+        word that starts with it, and all others; shorter ones come before longer ones.
 
         Parameters
         ----------
@@ -46,9 +56,17 @@ class LabelSearch:
         wanted = _key(part.strip())
         if not wanted:
             return Matches(list(range(min(n, len(self.texts)))), len(self.texts))
-        matches = [i for i, key in enumerate(self._keys) if wanted in key]
-        best = heapq.nsmallest(n, matches, key=lambda i: (*_rank(self._keys[i], wanted), i))
-        return Matches(best, len(matches))
+        ranks = {
+            i: min(_rank(key, wanted) for key in keys if wanted in key)
+            for i, keys in enumerate(self._keys)
+            if any(wanted in key for key in keys)
+        }
+        return Matches(heapq.nsmallest(n, ranks, key=lambda i: (*ranks[i], i)), len(ranks))
+
+    def describe(self, i: int) -> dict[str, Any]:
+        """The label at a position for the page, and its title if it has one."""
+        name, title = self.texts[i], self._titles[i]
+        return {"name": name} if title == name else {"name": name, "title": title}
 
     def position(self, text: str) -> int | None:
         """The position of the label with this text, the first of several."""

@@ -97,7 +97,7 @@ def fill(view: ModelView, name: str, content: bytes) -> FilledFile:
         files = {f"{stem}-filled.csv": _wide(data, columns, cells, digits)}
         if cells.low is not None:
             files[f"{stem}-intervals.csv"] = long_table
-    return FilledFile(files, _describe(name, data, folded, cells))
+    return FilledFile(files, _describe(view, name, data, cells))
 
 
 def _read(name: str, content: bytes) -> Observations:
@@ -168,13 +168,13 @@ def _fill(view: ModelView, folded: Any, columns: np.ndarray) -> _Cells:
     return _Cells(rows, found, values, *limits)
 
 
-def _describe(name: str, data: Observations, folded: Any, cells: _Cells) -> dict[str, Any]:
+def _describe(view: ModelView, name: str, data: Observations, cells: _Cells) -> dict[str, Any]:
     """The description of the result, with some of the cells."""
-    rows, columns = data.row_labels, folded.observations_.column_labels
+    rows, columns = data.row_labels, view.labels["columns"]
     some = slice(0, _PREVIEW)
     none = np.full(_PREVIEW, np.nan)
     low, high = (none if limit is None else limit[some] for limit in (cells.low, cells.high))
-    value_range = folded.posterior_.units.value_range
+    value_range = view.model.posterior_.units.value_range
     axis = axis_limits(cells.values[some], low, high) if value_range is None else list(value_range)
     return {
         "name": name,
@@ -188,11 +188,11 @@ def _describe(name: str, data: Observations, folded: Any, cells: _Cells) -> dict
         "cells": [
             {
                 "row": as_text(rows[i]),
-                "name": as_text(columns[j]),
                 "value": number(value),
                 "low": number(a),
                 "high": number(b),
             }
+            | columns.describe(j)
             for i, j, value, a, b in zip(
                 cells.rows[some], cells.columns[some], cells.values[some], low, high, strict=False
             )

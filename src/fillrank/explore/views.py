@@ -19,6 +19,7 @@ from fillrank.posterior.similarity import Similarity, signal_factors
 from fillrank.report.columns import columns_of_kinds, is_mixed
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.table.entries import Entries
+from fillrank.table.titles import NO_TITLES, Titles
 
 Side = Literal["rows", "columns"]
 Order = Literal["high", "low"]
@@ -49,16 +50,27 @@ class ModelView:
         Of any method.
     title : str
         The title of the page.
+    row_titles, column_titles : mapping, optional
+        What rows and columns are, by the text of their labels, to be shown with these.
     """
 
-    def __init__(self, model: Estimator | Completion, title: str):
+    def __init__(
+        self,
+        model: Estimator | Completion,
+        title: str,
+        row_titles: Titles | None = None,
+        column_titles: Titles | None = None,
+    ):
         self.model: Completion = model.completion_
         self.title = title
         data = model.observations_
         self.labels: dict[Side, LabelSearch] = {
-            "rows": LabelSearch(data.row_labels),
-            "columns": LabelSearch(data.column_labels),
+            "rows": LabelSearch(data.row_labels, row_titles or NO_TITLES),
+            "columns": LabelSearch(data.column_labels, column_titles or NO_TITLES),
         }
+        self._titled = [
+            side for side, titles in (("rows", row_titles), ("columns", column_titles)) if titles
+        ]
         self._similarity: dict[Side, Similarity] = {}
         self._lock = Lock()
         # Of tables whose columns have values of different kinds.
@@ -97,6 +109,7 @@ class ModelView:
             "level": LEVEL,
             "orders": self._orders(),
             "mixed": self.mixed is not None,
+            "titled": self._titled,
         }
 
     def _orders(self) -> list[str]:
@@ -106,10 +119,10 @@ class ModelView:
         return list(get_args(By)) if self.has_intervals else ["mean"]
 
     def search(self, side: Side, part: str) -> dict[str, Any]:
-        """Rows or columns by a part of their label."""
+        """Rows or columns by a part of their label or title."""
         labels = self.labels[side]
         found = labels.search(part, MATCHES)
-        matches = [{"at": i, "name": labels.texts[i]} for i in found.positions]
+        matches = [{"at": i} | labels.describe(i) for i in found.positions]
         return {"matches": matches, "total": found.total}
 
     def line(self, side: Side, at: int, query: Query) -> dict[str, Any]:
@@ -124,15 +137,15 @@ class ModelView:
             cells = cells[np.argsort(order, kind="stable")]
         page = cells[query.start : query.start + PAGE]
         low, high = self.interval(side, at, page)
-        return {
-            "name": self.labels[side].texts[at],
+        return self.labels[side].describe(at) | {
             "n": values.size,
             "known": int(known.sum()) if self.has_entries else None,
             "total": cells.size,
             "start": query.start,
             "axis": self._axis(side, at, values) if self._has_axis(side, at) else None,
             "cells": [
-                {"at": int(j), "name": labels.texts[j], "value": number(values[j])}
+                {"at": int(j), "value": number(values[j])}
+                | labels.describe(j)
                 | ({"known": True} if known[j] else {"low": number(a), "high": number(b)})
                 | self._more(side, at, int(j), values, known, (a, b))
                 for j, a, b in zip(page, low, high, strict=True)
@@ -176,21 +189,16 @@ class ModelView:
         return {
             "axis": self._axis("rows", at, values),
             "cells": [
-                {
-                    "at": int(j),
-                    "name": labels.texts[j],
-                    "value": number(score),
-                    "low": number(a),
-                    "high": number(b),
-                }
+                {"at": int(j), "value": number(score), "low": number(a), "high": number(b)}
+                | labels.describe(j)
                 for j, score, a, b in zip(best, scores, low, high, strict=True)
             ],
         }
 
     def nearest(self, side: Side, at: int) -> dict[str, Any]:
         """The rows (or columns) that are most similar to this one; categories have no direction."""
-        texts = self.labels[side].texts
-        is_left_out = np.zeros(len(texts), dtype=bool)
+        labels = self.labels[side]
+        is_left_out = np.zeros(len(labels.texts), dtype=bool)
         if side == "columns":
             is_left_out = columns_of_kinds(self.model, "category")
         if is_left_out[at]:
@@ -202,7 +210,9 @@ class ModelView:
                 self._similarity[side] = Similarity(*sides)
         found = self._similarity[side].nearest(at, BEST + int(is_left_out.sum()))
         found = [(i, c) for i, c in found if not is_left_out[i]][:BEST]
-        return {"nearest": [{"at": i, "name": texts[i], "similarity": number(c)} for i, c in found]}
+        return {
+            "nearest": [{"at": i, "similarity": number(c)} | labels.describe(i) for i, c in found]
+        }
 
     def interval(self, side: Side, at: int, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Intervals for new observations of cells; NaN if the method has none."""

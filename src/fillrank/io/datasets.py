@@ -6,12 +6,13 @@ import tempfile
 import urllib.request
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.error import URLError
 
 from fillrank.errors import InputError, ReadError, Setting, Text
 from fillrank.io.files import ZIP_ERRORS, decode, read_zip_member
 from fillrank.io.text_layout import read_text
+from fillrank.io.titles import parse_movielens, typed_titles
 from fillrank.runtime.cache_folder import cache_folder
 from fillrank.table.observations import Observations
 
@@ -26,7 +27,7 @@ _MOVIELENS = (
 
 
 class Dataset(NamedTuple):
-    """The location of a data set, the file in it with the ratings, and a description."""
+    """The location of a data set, the files in it with ratings and titles, and a description."""
 
     url: str
     md5: str
@@ -35,6 +36,7 @@ class Dataset(NamedTuple):
     shape: tuple[int, int] = (0, 0)
     n_entries: int = 0
     licence: str = ""
+    titles: str = ""
 
 
 DATASETS = {
@@ -46,6 +48,7 @@ DATASETS = {
         (6040, 3706),
         1_000_209,
         _MOVIELENS,
+        "movies.dat",
     ),
     "ml-100k": Dataset(
         "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
@@ -55,6 +58,7 @@ DATASETS = {
         (943, 1682),
         100_000,
         _MOVIELENS,
+        "u.item",
     ),
 }
 
@@ -84,38 +88,67 @@ def load(name: str, path: Any = None) -> Observations:
     --------
     >>> ratings = load("ml-100k")  # doctest: +SKIP
     """
+    content, source = _read_member(name, path, "ratings")
+    return read_text(decode(content, source), source, None, "long", "error").data
+
+
+def load_titles(name: str, path: Any = None) -> dict[int, str]:
+    """Load the titles of the movies of a published data set, by their numbers.
+
+    Parameters
+    ----------
+    name, path
+        As for `load`.
+
+    Returns
+    -------
+    dict of number to title
+        As `fillrank.read_titles` returns it. Some movies have no ratings.
+
+    Examples
+    --------
+    >>> titles = load_titles("ml-100k")  # doctest: +SKIP
+    """
+    return typed_titles(parse_movielens(*_read_member(name, path, "titles")))
+
+
+def _read_member(name: str, path: Any, kind: Literal["ratings", "titles"]) -> tuple[bytes, str]:
+    """The content of one of the files of a data set, and its name in messages."""
     if name not in DATASETS:
         raise InputError(
             f"name must be one of {', '.join(map(repr, DATASETS))}, got {name!r} instead."
         )
     dataset = DATASETS[name]
     location = _download(name, dataset) if path is None else Path(path)
-    read_from = _from_folder if location.is_dir() else _from_zip
-    source = f"{location} ({dataset.ratings})"
-    text = decode(read_from(location, name, dataset), source)
-    return read_text(text, source, None, "long", "error").data
+    member = dataset.ratings if kind == "ratings" else dataset.titles
+    is_folder = location.is_dir()
+    content = _from_folder(location, name, member) if is_folder else _from_zip(location, member)
+    if content is None:
+        what = "folder" if is_folder else "file"
+        raise ReadError(f"the {what} has no {member}, the {kind} of {name}", place=location)
+    return content, f"{location} ({member})"
 
 
-def _from_folder(folder: Path, name: str, dataset: Dataset) -> bytes:
-    for file in (folder / dataset.ratings, folder / name / dataset.ratings):
+def _from_folder(folder: Path, name: str, member: str) -> bytes | None:
+    for file in (folder / member, folder / name / member):
         if file.is_file():
             return file.read_bytes()
-    raise ReadError(f"the folder has no {dataset.ratings}, the ratings of {name}", place=folder)
+    return None
 
 
-def _from_zip(path: Path, name: str, dataset: Dataset) -> bytes:
+def _from_zip(path: Path, member: str) -> bytes | None:
     try:
         with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if Path(member.filename).name == dataset.ratings:
-                    return read_zip_member(archive, member, str(path))
+            for each in archive.infolist():
+                if Path(each.filename).name == member:
+                    return read_zip_member(archive, each, str(path))
     except FileNotFoundError as error:
         raise ReadError(
             "the file does not exist; pass a folder or a zip file", place=path
         ) from error
     except ZIP_ERRORS as error:
         raise ReadError(f"not a complete zip file ({error})", place=path) from error
-    raise ReadError(f"the file has no {dataset.ratings}, the ratings of {name}", place=path)
+    return None
 
 
 def _download(name: str, dataset: Dataset) -> Path:

@@ -177,6 +177,7 @@ class TextTable(NamedTuple):
             f"{len(self.names)} (delimiter {DELIMITERS[self.delimiter]})",
             place=FileLocation(self.source, line),
             advice=_note_advice(fields) if may_be_note else (),
+            kind="width",
         )
 
     def position(self, name: Any) -> int:

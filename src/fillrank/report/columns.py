@@ -8,6 +8,7 @@ import numpy as np
 
 from fillrank.completions.user_values import decode
 from fillrank.estimators.score_groups import GroupScores
+from fillrank.report.names import Name, Names
 from fillrank.report.style import UNITS, count_noun, format_label, format_number
 from fillrank.table.column_types import NUMBER, are_numbers
 from fillrank.table.kinds import choose_kinds
@@ -34,8 +35,7 @@ _KIND_NAMES = {
 class ColumnLine(NamedTuple):
     """A row of the table of columns; ``tone`` is bad if the column is predicted badly."""
 
-    label: str
-    full_label: str
+    name: Name
     kind: str
     why: str
     values: str
@@ -104,7 +104,7 @@ def limit_sides(data: Observations, entries: Any = slice(None)) -> np.ndarray:
 
 
 def list_columns(
-    model: Any, scores: GroupScores | None, problems: dict[int, str]
+    model: Any, scores: GroupScores | None, problems: dict[int, str], names: Names
 ) -> list[ColumnLine]:
     """The first columns of the table, in its order, with the scores of held-out entries."""
     data, kinds = model.observations_, model.posterior_.column_kinds
@@ -116,8 +116,7 @@ def list_columns(
         entries, error, coverage = _format_scores(scores, place_of.get(j), standard.sd[j])
         lines.append(
             ColumnLine(
-                format_label(label),
-                format_label(label, 400),
+                names.column(label),
                 _name_of_kind(data, kinds[j], j),
                 reasons[j],
                 _describe_values(model, j),

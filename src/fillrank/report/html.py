@@ -30,11 +30,13 @@ from fillrank.report.columns import (
 from fillrank.report.distributions import HEIGHT, WIDTH, distributions_of
 from fillrank.report.held_out import GROUP_LEVEL, Groups, HeldOut, predict_held_out, score_groups
 from fillrank.report.interface import PYTHON, Interface
-from fillrank.report.maps import Side, SvgMap, project, svg_map
+from fillrank.report.maps import SvgMap, project, svg_map
+from fillrank.report.names import Name, Names
 from fillrank.report.probabilities import level_tables
 from fillrank.report.style import UNITS, format_label
 from fillrank.storage.atomic_write import write_atomically
 from fillrank.table.observations import Observations
+from fillrank.table.titles import given_titles
 from fillrank.validation import check_fitted
 
 if TYPE_CHECKING:
@@ -55,10 +57,8 @@ _BAR_WIDTH = 60.0  # of a probability of 1
 class Cell(NamedTuple):
     """A row of a table of cells."""
 
-    row: str
-    column: str
-    full_row: str
-    full_column: str
+    row: Name
+    column: Name
     value: str
     interval: str
 
@@ -66,8 +66,7 @@ class Cell(NamedTuple):
 class Column(NamedTuple):
     """A row of the table by column; ``tone`` is bad if the column is predicted badly."""
 
-    label: str
-    full_label: str
+    name: Name
     entries: str
     missing: str
     rmse: str
@@ -99,6 +98,8 @@ def write_report(
     title: str | None = None,
     *,
     tested: Any = None,
+    row_titles: Any = None,
+    column_titles: Any = None,
     interface: Interface = PYTHON,
 ) -> None:
     """Write a report of a fitted model to an HTML file.
@@ -118,6 +119,9 @@ def write_report(
     tested : fitted estimator, optional
         The model that predicts ``test``, if not ``model``. Use it if ``model`` is fitted to all entries:
         ``tested`` must be fitted without the held-out ones.
+    row_titles, column_titles : mapping of label to title, optional
+        What rows and columns are, as `fillrank.read_titles` returns it. The report shows titles with
+        labels beside them.
     interface : Interface
         For programs that write reports: how their users write the settings that the advice refers to.
 
@@ -135,15 +139,23 @@ def write_report(
     True
     """
     check_fitted(model)
+    names = Names(
+        given_titles(row_titles, "row_titles"), given_titles(column_titles, "column_titles")
+    )
     # The file is opened first, so that an error of the path is reported before the work starts.
     with write_atomically(path) as temporary:
         held = None if test is None else predict_held_out(tested or model, test)
-        page = _page(model, held, tested, title, interface)
+        page = _page(model, held, tested, title, interface, names)
         temporary.write_text(page, encoding="utf-8", newline="\n")
 
 
 def _page(
-    model: Any, test: HeldOut | None, tested: Any, title: str | None, interface: Interface
+    model: Any,
+    test: HeldOut | None,
+    tested: Any,
+    title: str | None,
+    interface: Interface,
+    names: Names,
 ) -> str:
     # Imported late: plots need no templates.
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -168,7 +180,7 @@ def _page(
         else summary.describe_error(test, model.completion_.record.has_own_units),
         rank_text=summary.describe_rank(model),
         noise_text=summary.describe_noise(model),
-        warnings=notices.list_warnings(model, test, groups, verdict, interface),
+        warnings=notices.list_warnings(model, test, groups, verdict, interface, names),
         notes=notices.list_notes(model, interface),
         interface=interface,
         kinds_setting=interface.setting(Setting("kinds")),
@@ -183,23 +195,22 @@ def _page(
         convergence=_convergence(model),
         diagnostics=[] if diagnostics is None else summary.list_diagnostics(diagnostics),
         held_out=_held_out(tested or model, test),
-        by_column=None if groups is None or mixed else _by_column(model, groups),
+        by_column=None if groups is None or mixed else _by_column(model, groups, names),
         plot_size=(WIDTH, HEIGHT),
         by_level=[] if groups is None or mixed else _by_level(groups),
-        mixed=_mixed(model, groups) if mixed else None,
-        certainty=_certainty(model),
-        maps=_maps(model),
+        mixed=_mixed(model, groups, names) if mixed else None,
+        certainty=_certainty(model, names),
+        maps=_maps(model, names),
         code=summary.reproduction_code(model),
         caveats=summary.reproduction_caveats(model, interface),
     )
 
 
-def _mixed(model: Any, groups: Groups | None) -> dict[str, Any]:
+def _mixed(model: Any, groups: Groups | None, names: Names) -> dict[str, Any]:
     """Return the sections of a table of mixed kinds: its columns, and probabilities of levels."""
     kinds, data = model.posterior_.column_kinds, model.observations_
-    lines = list_columns(
-        model, None if groups is None else groups.columns, {} if groups is None else groups.problems
-    )
+    scores = None if groups is None else groups.columns
+    lines = list_columns(model, scores, {} if groups is None else groups.problems, names)
     return {
         "columns": lines,
         "distributions": distributions_of(model, range(len(lines))),
@@ -209,7 +220,7 @@ def _mixed(model: Any, groups: Groups | None) -> dict[str, Any]:
         "has_ordered": "ordered" in kinds,
         "has_limits": bool(limit_sides(data).any()),
         "level": f"{100 * GROUP_LEVEL:g}",
-        "levels": level_tables(model),
+        "levels": level_tables(model, names),
         "bar": _BAR_WIDTH,
     }
 
@@ -323,26 +334,25 @@ def _held_out(model: Any, test: HeldOut | None) -> list[Chart]:
     return images
 
 
-def _by_column(model: Any, groups: Groups) -> dict[str, Any]:
+def _by_column(model: Any, groups: Groups, names: Names) -> dict[str, Any]:
     """Return the section on columns."""
     labels, n = model.observations_.column_labels, groups.columns.group.size
-    shown = range(min(n, _N_COLUMNS))
-    found = distributions_of(model, groups.columns.group[: len(shown)].tolist())
+    shown = groups.columns.group[: min(n, _N_COLUMNS)].tolist()
+    found = distributions_of(model, shown)
     return {
-        "rows": [_column(labels, groups, k) for k in shown],
+        "rows": [_column(names.column(labels[j]), groups, k) for k, j in enumerate(shown)],
         "distributions": list(found.values()),
         "n_more": max(0, n - _N_COLUMNS),
         "level": f"{100 * GROUP_LEVEL:g}",
     }
 
 
-def _column(labels: np.ndarray, groups: Groups, k: int) -> Column:
+def _column(name: Name, groups: Groups, k: int) -> Column:
     scores = groups.columns
     j, rmse = int(scores.group[k]), float(scores.rmse[k])
     error, mean_error = summary.format_together(rmse, float(scores.mean_error[k]), width=rmse / 10)
     return Column(
-        format_label(labels[j]),
-        format_label(labels[j], 400),
+        name,
         f"{scores.entries[k]:,}",
         _finite(scores.missing[k], ".0%"),
         error,
@@ -364,7 +374,7 @@ def _by_level(groups: Groups) -> list[Chart]:
     return images
 
 
-def _certainty(model: Any) -> dict[str, Any] | None:
+def _certainty(model: Any, names: Names) -> dict[str, Any] | None:
     """Return the section on certain and uncertain cells; None if the method has no intervals."""
     if not model.posterior_.has_draws:
         return None
@@ -375,16 +385,14 @@ def _certainty(model: Any) -> dict[str, Any] | None:
         "n_missing": intervals.n_missing,
         "sampled": intervals.n_missing > MAX_CELLS,
         "level": f"{100 * intervals.level:g}",
-        "most": [_cell(model, intervals, k) for k in range(n)[:_N_LISTED]],
-        "least": [_cell(model, intervals, k) for k in range(n - 1, -1, -1)[:_N_LISTED]],
+        "most": [_cell(model, intervals, k, names) for k in range(n)[:_N_LISTED]],
+        "least": [_cell(model, intervals, k, names) for k in range(n - 1, -1, -1)[:_N_LISTED]],
         "image": render(lambda ax: cells.draw_certainty(intervals, ax)) if n else None,
     }
 
 
-def _cell(model: Any, intervals: CellIntervals, k: int) -> Cell:
+def _cell(model: Any, intervals: CellIntervals, k: int, names: Names) -> Cell:
     data = model.observations_
-    row = data.row_labels[intervals.rows[k]]
-    column = data.column_labels[intervals.columns[k]]
     low, high = float(intervals.low[k]), float(intervals.high[k])
     is_count = model.posterior_.column_kinds[intervals.columns[k]] == "count"
     value, low_text, high_text = summary.format_together(
@@ -394,10 +402,8 @@ def _cell(model: Any, intervals: CellIntervals, k: int) -> Cell:
         numbers = np.array([intervals.values[k], low, high])
         value, low_text, high_text = format_values(data, int(intervals.columns[k]), numbers)
     return Cell(
-        format_label(row),
-        format_label(column),
-        format_label(row, 400),
-        format_label(column, 400),
+        names.row(data.row_labels[intervals.rows[k]]),
+        names.column(data.column_labels[intervals.columns[k]]),
         value,
         f"{low_text} to {high_text}",
     )
@@ -407,7 +413,7 @@ def _is_date(data: Observations, column: int) -> bool:
     return data.column_types is not None and data.column_types[column].values == "datetime"
 
 
-def _maps(model: Any) -> list[SvgMap]:
-    sides: tuple[Side, Side] = ("rows", "columns")
-    projections = (project(model, side) for side in sides)
-    return [svg_map(projection) for projection in projections if not projection.empty]
+def _maps(model: Any, names: Names) -> list[SvgMap]:
+    rows, columns = project(model, "rows"), project(model, "columns")
+    shown = ((rows, names.row), (columns, names.column))
+    return [svg_map(found, name_of) for found, name_of in shown if not found.empty]

@@ -10,6 +10,7 @@ their small Gram matrix.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from fillrank.errors import InputError
 from fillrank.posterior.similarity import centred_rows, signal_factors
 from fillrank.report.columns import columns_of_kinds, is_mixed, units_of_table
+from fillrank.report.names import Name
 from fillrank.report.style import (
     INK,
     MUTED,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 Side = Literal["rows", "columns"]
 # Directions in which the outermost point is labelled.
 _N_DIRECTIONS = 12
-_MAX_LABEL = 24
+_MAX_LABEL, _MAX_TOOLTIP = 24, 80
 # Points of a map in the report. Each has its label as a tooltip, so this bounds the file size.
 _MAX_POINTS = 1000
 # The size of a map in the report, in units of its view box.
@@ -201,17 +203,20 @@ class SvgMap(NamedTuple):
     side: str
 
 
-def svg_map(projection: Projection) -> SvgMap:
-    """Return a map of at most 1,000 points, with labels that do not overlap."""
+def svg_map(projection: Projection, name_of: Callable[[Any], Name]) -> SvgMap:
+    """Return a map of at most 1,000 points, with names that do not overlap.
+
+    ``name_of`` returns how the row or column with a label is shown.
+    """
     chosen = select_points(projection.points, _MAX_POINTS)
     xy, height = _fit_in_view(projection.points[chosen])
-    labels = projection.labels[chosen]
+    names = [name_of(label) for label in projection.labels[chosen]]
     points = [
-        Point(round(x, 1), round(y, 1), format_label(label, 80))
-        for (x, y), label in zip(xy.tolist(), labels, strict=True)
+        Point(round(x, 1), round(y, 1), format_label(name.full, _MAX_TOOLTIP))
+        for (x, y), name in zip(xy.tolist(), names, strict=True)
     ]
     far = outermost(projection.points[chosen])
-    texts = _place_labels(xy[far], labels[far])
+    texts = _place_labels(xy[far], [names[k].text for k in far])
     n_all = len(projection.points)
     return SvgMap(_WIDTH, height, points, texts, n_all, projection.share, projection.side)
 
@@ -228,11 +233,11 @@ def _fit_in_view(points: np.ndarray) -> tuple[np.ndarray, float]:
     return np.column_stack([_WIDTH / 2 + xy[:, 0], height / 2 - xy[:, 1]]), height
 
 
-def _place_labels(xy: np.ndarray, labels: np.ndarray) -> list[TextLabel]:
+def _place_labels(xy: np.ndarray, names: Sequence[str]) -> list[TextLabel]:
     placed: list[TextLabel] = []
     taken: list[tuple[float, float, float]] = []
-    for (x, y), label in zip(xy.tolist(), labels, strict=True):
-        text = format_label(label, _MAX_LABEL)
+    for (x, y), name in zip(xy.tolist(), names, strict=True):
+        text = format_label(name, _MAX_LABEL)
         length = _LETTER * len(text)
         to_right = x + length + _MARGIN < _WIDTH
         start = x + 7 if to_right else x - 7 - length

@@ -10,7 +10,7 @@ from fillrank.estimators.checks import FEWEST_ENTRIES, few_entries
 from fillrank.report.columns import is_mixed
 from fillrank.report.held_out import Groups, HeldOut
 from fillrank.report.interface import Interface
-from fillrank.report.style import format_label
+from fillrank.report.names import Name, Names
 from fillrank.report.summary import Verdict, count_entries
 
 # Columns that are named at the top, and notes that are shown without a click.
@@ -18,11 +18,11 @@ _N_NAMED, _N_OPEN = 5, 8
 
 
 class Notice(NamedTuple):
-    """A warning; ``column`` is the label that it is about, ``section`` the part with more about it."""
+    """A warning; ``column`` is the one that it is about, ``section`` the part with more about it."""
 
     text: str
     section: str
-    column: str = ""
+    column: Name | None = None
 
 
 class Notes(NamedTuple):
@@ -38,6 +38,7 @@ def list_warnings(
     groups: Groups | None,
     verdict: Verdict,
     interface: Interface,
+    names: Names,
 ) -> list[Notice]:
     """Return everything that makes results less reliable, with what to do about it."""
     found = [Notice(verdict.long, "convergence")] if verdict.tone == "bad" else []
@@ -53,10 +54,10 @@ def list_warnings(
                 "held-out",
             )
         )
-    return found + _warn_of_columns(model, groups)
+    return found + _warn_of_columns(model, groups, names)
 
 
-def _warn_of_columns(model: Any, groups: Groups | None) -> list[Notice]:
+def _warn_of_columns(model: Any, groups: Groups | None, names: Names) -> list[Notice]:
     """Return a warning for each of the first columns that are predicted badly."""
     if groups is None or not groups.problems:
         return []
@@ -66,7 +67,7 @@ def _warn_of_columns(model: Any, groups: Groups | None) -> list[Notice]:
         Notice(
             f"{text}. Check it before you use what is filled in.",
             section,
-            format_label(labels[k]),
+            names.column(labels[k]),
         )
         for k, text in problems[:_N_NAMED]
     ]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fillrank.report.columns import level_names
-from fillrank.report.style import format_label
+from fillrank.report.names import Name, Names
 from fillrank.table.observations import Observations
 
 # Columns, rows of each and levels that the report shows.
@@ -19,22 +19,20 @@ _MOST_CELLS = 2000
 class LevelLine(NamedTuple):
     """The probabilities of the levels in one row of the table."""
 
-    label: str
-    full_label: str
+    name: Name
     shares: list[float]
 
 
 class LevelTable(NamedTuple):
     """The probabilities of the levels of a column; ``n_others`` less probable levels are summed up."""
 
-    label: str
-    full_label: str
+    name: Name
     levels: list[str]
     n_others: int
     rows: list[LevelLine]
 
 
-def level_tables(model: Any) -> list[LevelTable]:
+def level_tables(model: Any, names: Names) -> list[LevelTable]:
     """Tables of the first columns with levels that have missing cells."""
     if not model.posterior_.has_draws:
         return []
@@ -43,7 +41,7 @@ def level_tables(model: Any) -> list[LevelTable]:
     for j in np.flatnonzero(model.posterior_.level_columns).tolist():
         rows = _missing_rows(data, j)
         if rows.size and len(tables) < _MOST_COLUMNS:
-            tables.append(_level_table(model, j, rows))
+            tables.append(_level_table(model, j, rows, names))
     return tables
 
 
@@ -57,7 +55,7 @@ def _missing_rows(data: Observations, j: int) -> np.ndarray:
     return rows
 
 
-def _level_table(model: Any, j: int, rows: np.ndarray) -> LevelTable:
+def _level_table(model: Any, j: int, rows: np.ndarray, names: Names) -> LevelTable:
     """Some of the rows, from the most certain to the least certain one."""
     data = model.observations_
     with model.completion_.workers() as workers:
@@ -65,17 +63,11 @@ def _level_table(model: Any, j: int, rows: np.ndarray) -> LevelTable:
     by_certainty = np.argsort(-found.max(axis=1), kind="stable")
     places = np.unique(np.linspace(0, rows.size - 1, _MOST_ROWS).round().astype(int))
     chosen = by_certainty[places]
-    names, shares, n_others = _most_probable(level_names(model, j), found)
+    levels, shares, n_others = _most_probable(level_names(model, j), found)
     lines = [
-        LevelLine(
-            format_label(data.row_labels[rows[k]]),
-            format_label(data.row_labels[rows[k]], 400),
-            shares[k].tolist(),
-        )
-        for k in chosen.tolist()
+        LevelLine(names.row(data.row_labels[rows[k]]), shares[k].tolist()) for k in chosen.tolist()
     ]
-    label = data.column_labels[j]
-    return LevelTable(format_label(label), format_label(label, 400), names, n_others, lines)
+    return LevelTable(names.column(data.column_labels[j]), levels, n_others, lines)
 
 
 def _most_probable(names: list[str], shares: np.ndarray) -> tuple[list[str], np.ndarray, int]:

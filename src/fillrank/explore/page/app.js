@@ -1,6 +1,6 @@
 // The views, by the part of the address after #: a row, a column, a file to fill, or the start.
 
-import { announce, byId, cellTable, choices, counted, el, nameOf, problem, request } from "./parts.js";
+import { announce, byId, cellTable, choices, counted, el, nameOf, problem, request, titleOf } from "./parts.js";
 import { startSearch } from "./search.js";
 import { fillFile, fillView, startDrops } from "./fill.js";
 
@@ -49,7 +49,7 @@ function startView() {
   if (about.rank !== null) facts.push(["Factors", about.rank.toLocaleString("en")]);
   const [some, load] = later(() => Promise.all(["rows", "columns"].map((side) => request("search", { side, part: "" }))), (found) =>
     ["rows", "columns"].map((side, i) => el("p", { class: "some" }, el("span", { class: "quiet" }, `Some ${side}: `),
-      ...found[i].matches.slice(0, 8).map((match) => el("a", { class: "chip", href: address(side, match.at) }, nameOf(match.name))))));
+      ...found[i].matches.slice(0, 8).map((match) => el("a", { class: "chip", href: address(side, match.at) }, titleOf(match))))));
   show(
     el("section", { class: "card" },
       el("h1", {}, nameOf(about.title)),
@@ -78,14 +78,15 @@ function lineView(side, at) {
   const under = el("p", { class: "quiet" }, ONE[side]);
   const state = { order: "high", shown: "all", start: 0 };
   const [box, load] = later(() => request("line", { side, at, ...state }), (line) => {
-    title.replaceChildren(nameOf(line.name));
-    document.title = `${line.name} · ${about.title}`;
+    title.replaceChildren(titleOf(line));
+    const name = line.title ?? line.name;
+    document.title = `${name} · ${about.title}`;
     under.textContent = line.known === null ? `${ONE[side]} · ${counted(line.n, "value")}`
       : `${ONE[side]} · ${counted(line.known, "value")} observed, ${(line.n - line.known).toLocaleString("en")} filled in`;
     if (line.cells.length === 0) return [el("p", { class: "quiet" }, state.shown === "known" ? "No value is observed." : "No value is missing.")];
     return [
       cellTable(line.cells, line.axis, {
-        caption: `Values of ${line.name}`, head: ONE[OTHER[side]][0].toUpperCase() + ONE[OTHER[side]].slice(1),
+        caption: `Values of ${name}`, head: ONE[OTHER[side]][0].toUpperCase() + ONE[OTHER[side]].slice(1),
         link: (cell) => address(OTHER[side], cell.at),
       }),
       ...(line.total > PAGE ? [pager(line, (start) => { state.start = start; reload(); })] : []),
@@ -147,7 +148,7 @@ function nearestCard(side, at) {
     ? [el("ol", { class: "near" }, ...found.nearest.map((other) => {
       const share = el("span", { class: "share", "aria-hidden": "true" });
       share.style.width = `${100 * Math.max(0, other.similarity)}%`;
-      return el("li", {}, el("a", { href: address(side, other.at) }, nameOf(other.name)),
+      return el("li", {}, el("a", { href: address(side, other.at) }, titleOf(other)),
         el("span", { class: "number" }, other.similarity.toFixed(2)), el("span", { class: "rail" }, el("span", { class: "scale" }, share)));
     }))]
     : [el("p", { class: "quiet" }, `There is no other ${ONE[side]} to compare with, or this one does not differ from the average.`)]);

@@ -19,6 +19,10 @@ export const counted = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 
 // A label of the table, isolated from the direction of the text around it.
 export const nameOf = (text, tag = "bdi") => el(tag, { class: text.trim() ? "name" : "name blank" }, text.trim() ? text : "(blank)");
 
+// A row or column: its title with its label beside it, or its label if it has no title.
+export const titleOf = ({ name, title }) => title === undefined ? nameOf(name)
+  : el("span", {}, nameOf(title), " ", el("bdi", { class: "label" }, name));
+
 export const announce = (text) => { byId("status").textContent = text; };
 
 // Send a request and return the data of its response; throws an Error with a message if it fails.
@@ -79,7 +83,7 @@ function levelBars(bars) {
 export function cellTable(cells, axis, { caption, head, link = null, values = "Value" }) {
   const write = axis ? writer(axis) : String;
   const lines = cells.map((cell) => {
-    const name = link ? el("a", { href: link(cell) }, nameOf(cell.name)) : nameOf(cell.name);
+    const name = link ? el("a", { href: link(cell) }, titleOf(cell)) : titleOf(cell);
     const between = cell.known ? el("span", { class: "tag" }, "observed")
       : cell.low !== null ? el("span", { class: "between" }, cell.between ?? `${write(cell.low)} to ${write(cell.high)}`) : null;
     const scale = cell.axis ?? axis;

@@ -1,6 +1,6 @@
 // The search box: labels are requested while the user types; the arrow keys select one.
 
-import { request, byId, counted, nameOf, el, announce } from "./parts.js";
+import { request, byId, counted, titleOf, el, announce } from "./parts.js";
 
 const PAUSE = 90; // milliseconds without a key before a request is sent
 
@@ -8,8 +8,11 @@ export function startSearch(about, go) {
   const input = byId("search"), panel = byId("matches"), options = byId("options"), more = byId("more");
   let side = "rows", chosen = -1, pending = null, timer = null;
 
+  const searched = () => about.titled.includes(side) ? "label or title" : "label";
+
   function setSide(wanted) {
     side = wanted;
+    input.setAttribute("aria-label", `Search by ${searched()}`);
     for (const name of ["rows", "columns"]) byId(`find-${name}`).setAttribute("aria-pressed", String(name === side));
     input.placeholder = `Search ${counted(about[side], side.slice(0, -1))}`;
   }
@@ -57,9 +60,9 @@ export function startSearch(about, go) {
     options.replaceChildren(...found.matches.map((match, i) => el("li", {
       role: "option", id: `option-${i}`, "aria-selected": "false", "data-at": match.at,
       on: { mousedown: (event) => event.preventDefault(), click: (event) => take(event.currentTarget) },
-    }, nameOf(match.name))));
+    }, titleOf(match))));
     const left = found.total - found.matches.length;
-    more.textContent = found.total === 0 ? `No ${side.slice(0, -1)} has this in its label.`
+    more.textContent = found.total === 0 ? `No ${side.slice(0, -1)} has this in its ${searched()}.`
       : left > 0 ? `and ${left.toLocaleString("en")} more: keep typing` : "";
     announce(counted(found.total, "match").replace("matchs", "matches"));
     panel.hidden = false;
