@@ -6,7 +6,7 @@ import math
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -107,8 +107,8 @@ def complete(
 ) -> None:  # fmt: skip
     """Fill in the missing values of a table, with an interval for each.
 
-    A share of the entries is held out and predicted first, to measure the error. Then all entries are
-    fitted. The folder of results contains
+    All entries are fitted. Then a share of them is held out and predicted by a second fit, to measure
+    the error. The folder of results contains
 
     - filled.csv: the completed table, written as TABLE is: its delimiter, decimal mark, quotes and
       encoding; for a long table, the missing cells. Parquet and JSON are written as such, a spreadsheet
@@ -291,14 +291,17 @@ def _plan_output(job: Job, data: Observations, names: ResultNames) -> bool:
 
 
 def fit(job: Job, data: Observations) -> tuple[Evaluation | None, Any]:
-    """Measure the error on held-out entries, and fit all entries."""
+    """Fit all entries, and measure the error of such a model on held-out entries."""
     given = features.read(job.source, data)
     holds_out = job.hold_out > 0 and data.n_entries >= FEWEST_TO_HOLD_OUT
     if not job.quiet:
         models.report_cost(job.settings, data, times=1 + holds_out)
-    evaluation = evaluate(job, data, given)
     job.report("Fitting all entries.")
-    return evaluation, models.fit(job.settings, data, progress=not job.quiet, features=given)
+    model = models.fit(job.settings, data, progress=not job.quiet, features=given)
+    # One choice for the table, as its kinds and units are: it fits no held-out value better.
+    noise = model.completion_.record.noise or job.settings.noise
+    again = replace(job, settings=job.settings._replace(noise=noise))
+    return evaluate(again, data, given), model
 
 
 def evaluate(job: Job, data: Observations, given: Features) -> Evaluation | None:
@@ -313,8 +316,10 @@ def evaluate(job: Job, data: Observations, given: Features) -> Evaluation | None
         )
         return None
     train, test = data.split(job.hold_out, random_state=job.settings.seed)
-    job.report(f"Fitting without {len(test):,} held-out entries, to measure the error on them.")
-    model = models.fit(job.settings, train, progress=not job.quiet, features=given)
+    job.report(
+        f"Fitting again without {len(test):,} held-out entries, to measure the error on them."
+    )
+    model = models.fit(job.settings, train, not job.quiet, features=given, table=data)
     own_units = models.has_own_units(job.settings, data)
     return Evaluation(test, model, _score(model, test, job.level, own_units))
 

@@ -346,7 +346,7 @@ HoldOut = Annotated[
     typer.Option(
         metavar="SHARE",
         callback=_share(0.0, 0.9),
-        help="Share of entries to hold out first, to measure the error; 0: none.",
+        help="Share of entries to hold out in a second fit, to measure the error; 0: none.",
     ),
 ]
 OptionalHoldOut = Annotated[

@@ -17,6 +17,7 @@ from fillrank.io.files import read_bytes
 from fillrank.io.read import ENDINGS, TEXT_ENDINGS, make_options, read_source
 from fillrank.io.text_layout import ReadTable
 from fillrank.runtime.memory import format_bytes
+from fillrank.runtime.progress import mark_reported
 from fillrank.table.column_types import are_numbers
 from fillrank.table.labels import format_label
 from fillrank.table.layout import LONG_HINT, Layout
@@ -134,6 +135,7 @@ def read_table(source: Source, quiet: bool = False, like: Observations | None = 
         raise error.with_advice(*_advice(error, source)) from error
     if not quiet:
         report(f"Read {escape(source.name)}: {escape(describe_table(table.data))}")
+        mark_reported(table.data.notes)
         for note in list_notes(table.data):
             report_note(note)
     return table
