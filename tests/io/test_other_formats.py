@@ -9,6 +9,7 @@ import pytest
 
 import fillrank as fr
 from fillrank.errors import InputError, ReadError
+from helpers.workbooks import write_workbook
 
 RECORDS = [
     {"id": "a", "x": 1.5, "y": None},
@@ -57,16 +58,8 @@ def test_json_that_is_no_table(text, words):
 
 
 def workbook(path):
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
-    book.active.title = "empty"
-    sheet = book.create_sheet("data")
     rows = [["A title"], [], ["id", "x", "y"], *(list(each.values()) for each in RECORDS)]
-    for i, row in enumerate(rows, start=2):
-        for j, cell in enumerate(row, start=2):
-            sheet.cell(i, j, cell)
-    book.save(path)
-    return path
+    return write_workbook(path, rows, at=(1, 1), empty_sheets=["empty"])
 
 
 def test_the_first_sheet_with_cells(tmp_path):

@@ -26,6 +26,7 @@ from fillrank.cli.source import STANDARD, Source
 from fillrank.cli.titles import NO_TITLES, TableTitles
 from fillrank.errors import InputError
 from fillrank.io.read import ENDINGS, SHEET_ENDINGS
+from fillrank.io.xlsx_writer import check_xlsx_writer
 from fillrank.runtime.memory import format_bytes
 from fillrank.table.labels import as_text
 from fillrank.table.mids import check_mids_names
@@ -111,8 +112,8 @@ def complete(
     the error. The folder of results contains
 
     - filled.csv: the completed table, written as TABLE is: its delimiter, decimal mark, quotes and
-      encoding; for a long table, the missing cells. Parquet and JSON are written as such, a spreadsheet
-      as CSV
+      encoding; for a long table, the missing cells. Parquet, JSON and .xlsx are written as such, other
+      spreadsheets as CSV
     - intervals.csv: for each missing cell, an interval for a new observation (GASR, BPMF)
     - imputations.csv, with --imputations: the table, and below it completed ones with random draws of
       the missing values, as as.mids of R's package mice reads them
@@ -210,11 +211,14 @@ def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
         check_mids_names([as_text(label) for label in (*data.column_labels, *passive)])
     if source.is_complete(data) and not job.quiet:
         source.report_complete(job.source, data)
-    written = Written.like(table, job.source.encoding)
     if job.output == STANDARD:
-        _complete_to_stdout(job, data, written)
+        _complete_to_stdout(job, data, Written.like(table, table.ending, job.source.encoding))
         return
     names = output.result_names(job.source.stem, table.ending, is_written_wide(data))
+    filled = Path(names.filled)
+    if filled.suffix == ".xlsx":
+        check_xlsx_writer(filled)
+    written = Written.like(table, filled.suffix, job.source.encoding)
     _check_apart(job, names)
     with output.staged(job.output, names, job.force) as stage:
         with_intervals = _plan_output(job, data, names)
@@ -227,7 +231,7 @@ def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
             write_report(job, model, evaluation, stage / names.report)
             held_out = None if evaluation is None else evaluation.scores
             summary.write_summary(stage / names.summary, job, model, held_out)
-    if table.ending in SHEET_ENDINGS:
+    if table.ending in SHEET_ENDINGS and filled.suffix == ".csv":
         job.report(f"The completed table is CSV, which spreadsheets open: {names.filled}.")
     if not job.quiet:
         show_results([*summary.describe_model(model, held_out), *more(model)])

@@ -6,14 +6,13 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime
 from importlib.util import find_spec
 from typing import IO, Any, NamedTuple
 
 from fillrank.errors import ReadError, Setting
-from fillrank.io.csv_writer import format_number
 from fillrank.io.dialect import Dialect
 from fillrank.io.files import library_errors
+from fillrank.io.typed_cells import cell_text
 from fillrank.runtime.memory import check_memory
 
 _INSTALL = 'Run: pip install "fillrank[excel]"'
@@ -27,11 +26,16 @@ _FEWEST_COLUMNS = 3  # of a table below a title
 
 
 class SheetText(NamedTuple):
-    """A sheet as the text of a table with commas, its name in messages, and notes about it."""
+    """A sheet as the text of a table with commas, its name in messages, and notes about it.
+
+    ``rows`` are the cells of the lines of the table, and ``sheet`` is the name of the sheet.
+    """
 
     text: str
     source: str
     notes: tuple[str, ...]
+    rows: list[Sequence[Any]]
+    sheet: str
 
 
 def read_sheet(content: bytes, name: str, sheet: str | None) -> SheetText:
@@ -52,14 +56,17 @@ def read_sheet(content: bytes, name: str, sheet: str | None) -> SheetText:
     titles = _title_rows([rows[i] for i in filled])
     for i in filled[:titles]:
         rows[i] = []
-    lines = (_DIALECT.line([_cell_text(cell) for cell in row]) for row in _used_columns(rows))
+    used = list(_used_columns(rows))
+    lines = [_DIALECT.line([cell_text(cell) for cell in row]) for row in used]
+    first = next(i for i, row in enumerate(used) if any(map(_has_value, row)))
+    cells = [row for row, line in zip(used[first:], lines[first:], strict=True) if line.strip()]
     notes = []
     if len(names) > 1:
         notes.append(f"The sheet {found!r} is read, of {len(names)}.")
     if titles:
         rows_above = "row is" if titles == 1 else "rows are"
         notes.append(f"{titles} {rows_above} taken as a title above the table.")
-    return SheetText("".join(lines), f"{name}, sheet {found!r}", tuple(notes))
+    return SheetText("".join(lines), f"{name}, sheet {found!r}", tuple(notes), cells, found)
 
 
 def _find_rows(
@@ -108,19 +115,6 @@ def _used_columns(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
     used = [j for j in range(width) if any(j < len(row) and _has_value(row[j]) for row in rows)]
     for row in rows:
         yield [row[j] for j in used] if row else []
-
-
-def _cell_text(cell: Any) -> str:
-    """A cell as the text that a CSV file of the sheet would have."""
-    if cell is None or cell == "":
-        return ""
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, (int, float)):
-        return format_number(float(cell)) if isinstance(cell, float) else str(cell)
-    if isinstance(cell, datetime):
-        return cell.isoformat().removesuffix("T00:00:00")
-    return cell.isoformat() if isinstance(cell, date) else str(cell)
 
 
 # A file of a few bytes may declare a cell so far away that the empty cells before it fill the memory.
