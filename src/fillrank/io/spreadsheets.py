@@ -78,6 +78,7 @@ def _find_rows(
                 place=name,
                 value=sheet,
                 allowed=f"one of {', '.join(map(repr, names))}",
+                advice=("Choose one with ", Setting("sheet"), "."),
             )
         for each in names if sheet is None else [sheet]:
             opened = book.get_sheet_by_name(each)
