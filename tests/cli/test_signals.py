@@ -25,9 +25,9 @@ PATCHES = {
 }
 # How far a verb is when the signal is sent: it has said a word, or reads from standard input.
 WORDS = {
-    ("complete", "table.csv", "--sweeps", "100000000"): "Fitting without",
+    ("complete", "table.csv", "--sweeps", "100000000"): "Fitting all",
     ("fit", "table.csv", "--sweeps", "100000000"): "The fit will take",
-    ("demo", "-o", "shown"): "Fitting without",
+    ("demo", "-o", "shown"): "Fitting all",
     ("reproduce", "table1", "--quick", "-o", "again"): "1 of",
     ("explore", "m.fillrank", "--no-browser"): "http://",
     ("recommend", "m.fillrank", "--all", "-o", "best.csv"): "now",

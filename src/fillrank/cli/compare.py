@@ -159,7 +159,9 @@ def compare(
         kinds=tuple(kind or ()), likelihood=likelihood, bounds=tuple(bounds or ()), rounds=rounds,
     )  # fmt: skip
     models.check_columns(of_samplers, data)
-    parts = [Split(*data.split(hold_out, random_state=seed + k), given) for k in range(splits)]
+    parts = [
+        Split(*data.split(hold_out, random_state=seed + k), data, given) for k in range(splits)
+    ]
     settings = [
         (of_samplers if name in SAMPLERS else of_all)._replace(method=name) for name in methods
     ]
@@ -221,10 +223,11 @@ def _write(file: Path, comparison: Comparison, figures: dict[str, Any]) -> list[
 
 
 class Split(NamedTuple):
-    """Training entries and held-out entries, and the features of rows and columns."""
+    """Training entries, held-out entries and all of them, and the features of rows and columns."""
 
     train: Observations
     test: Observations
+    table: Observations
     features: Features = NO_FEATURES
 
 
@@ -248,7 +251,7 @@ def score_split(settings: Settings, split: Split, scoring: Scoring, progress: bo
     """Fit the training entries and score the predictions of the others; with the time of the fit."""
     started = perf_counter()
     given = split.features if settings.method in SAMPLERS else NO_FEATURES
-    model = models.fit(settings, split.train, progress, warn=True, features=given)
+    model = models.fit(settings, split.train, progress, True, given, split.table)
     seconds = perf_counter() - started
     found = score_model(model, split.test, scoring.level)
     scores = found.scores | {"seconds": seconds, "rank": model.rank_}

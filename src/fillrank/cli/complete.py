@@ -6,7 +6,7 @@ import math
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -26,6 +26,7 @@ from fillrank.cli.source import STANDARD, Source
 from fillrank.cli.titles import NO_TITLES, TableTitles
 from fillrank.errors import InputError
 from fillrank.io.read import ENDINGS, SHEET_ENDINGS
+from fillrank.io.xlsx_writer import check_xlsx_writer
 from fillrank.runtime.memory import format_bytes
 from fillrank.table.labels import as_text
 from fillrank.table.mids import check_mids_names
@@ -107,12 +108,12 @@ def complete(
 ) -> None:  # fmt: skip
     """Fill in the missing values of a table, with an interval for each.
 
-    A share of the entries is held out and predicted first, to measure the error. Then all entries are
-    fitted. The folder of results contains
+    All entries are fitted. Then a share of them is held out and predicted by a second fit, to measure
+    the error. The folder of results contains
 
     - filled.csv: the completed table, written as TABLE is: its delimiter, decimal mark, quotes and
-      encoding; for a long table, the missing cells. Parquet and JSON are written as such, a spreadsheet
-      as CSV
+      encoding; for a long table, the missing cells. Parquet, JSON and .xlsx are written as such, other
+      spreadsheets as CSV
     - intervals.csv: for each missing cell, an interval for a new observation (GASR, BPMF)
     - imputations.csv, with --imputations: the table, and below it completed ones with random draws of
       the missing values, as as.mids of R's package mice reads them
@@ -210,11 +211,14 @@ def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
         check_mids_names([as_text(label) for label in (*data.column_labels, *passive)])
     if source.is_complete(data) and not job.quiet:
         source.report_complete(job.source, data)
-    written = Written.like(table, job.source.encoding)
     if job.output == STANDARD:
-        _complete_to_stdout(job, data, written)
+        _complete_to_stdout(job, data, Written.like(table, table.ending, job.source.encoding))
         return
     names = output.result_names(job.source.stem, table.ending, is_written_wide(data))
+    filled = Path(names.filled)
+    if filled.suffix == ".xlsx":
+        check_xlsx_writer(filled)
+    written = Written.like(table, filled.suffix, job.source.encoding)
     _check_apart(job, names)
     with output.staged(job.output, names, job.force) as stage:
         with_intervals = _plan_output(job, data, names)
@@ -227,7 +231,7 @@ def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
             write_report(job, model, evaluation, stage / names.report)
             held_out = None if evaluation is None else evaluation.scores
             summary.write_summary(stage / names.summary, job, model, held_out)
-    if table.ending in SHEET_ENDINGS:
+    if table.ending in SHEET_ENDINGS and filled.suffix == ".csv":
         job.report(f"The completed table is CSV, which spreadsheets open: {names.filled}.")
     if not job.quiet:
         show_results([*summary.describe_model(model, held_out), *more(model)])
@@ -291,14 +295,17 @@ def _plan_output(job: Job, data: Observations, names: ResultNames) -> bool:
 
 
 def fit(job: Job, data: Observations) -> tuple[Evaluation | None, Any]:
-    """Measure the error on held-out entries, and fit all entries."""
+    """Fit all entries, and measure the error of such a model on held-out entries."""
     given = features.read(job.source, data)
     holds_out = job.hold_out > 0 and data.n_entries >= FEWEST_TO_HOLD_OUT
     if not job.quiet:
         models.report_cost(job.settings, data, times=1 + holds_out)
-    evaluation = evaluate(job, data, given)
     job.report("Fitting all entries.")
-    return evaluation, models.fit(job.settings, data, progress=not job.quiet, features=given)
+    model = models.fit(job.settings, data, progress=not job.quiet, features=given)
+    # One choice for the table, as its kinds and units are: it fits no held-out value better.
+    noise = model.completion_.record.noise or job.settings.noise
+    again = replace(job, settings=job.settings._replace(noise=noise))
+    return evaluate(again, data, given), model
 
 
 def evaluate(job: Job, data: Observations, given: Features) -> Evaluation | None:
@@ -313,8 +320,10 @@ def evaluate(job: Job, data: Observations, given: Features) -> Evaluation | None
         )
         return None
     train, test = data.split(job.hold_out, random_state=job.settings.seed)
-    job.report(f"Fitting without {len(test):,} held-out entries, to measure the error on them.")
-    model = models.fit(job.settings, train, progress=not job.quiet, features=given)
+    job.report(
+        f"Fitting again without {len(test):,} held-out entries, to measure the error on them."
+    )
+    model = models.fit(job.settings, train, not job.quiet, features=given, table=data)
     own_units = models.has_own_units(job.settings, data)
     return Evaluation(test, model, _score(model, test, job.level, own_units))
 

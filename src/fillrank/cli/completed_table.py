@@ -14,10 +14,13 @@ import numpy as np
 import fillrank as fr
 from fillrank.cli.results import iter_cells, open_text
 from fillrank.cli.source import STANDARD
+from fillrank.cli.typed_lines import typed_lines
 from fillrank.io.csv_writer import format_number, format_numbers, significant_digits
 from fillrank.io.dialect import Dialect
 from fillrank.io.read import JSON_ENDINGS
 from fillrank.io.text_layout import ReadTable, WideText
+from fillrank.io.typed_cells import TypedCells, cell_text
+from fillrank.io.xlsx_writer import write_xlsx
 from fillrank.runtime.progress import make_progress
 from fillrank.table.column_types import NUMBER, are_numbers
 from fillrank.table.frames import to_wide, unused_name
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 MOST_WIDE_CELLS = 5_000_000
 _BLOCK_CELLS = 200_000
-_TRUTH = {"true": True, "false": False}
+TYPED_ENDINGS = (*JSON_ENDINGS, ".xlsx")  # of files whose values have types
 
 
 class Written(NamedTuple):
@@ -42,11 +45,22 @@ class Written(NamedTuple):
     text: WideText | None = None
     encoding: str = "utf-8"
     ending: str = ".csv"
+    cells: TypedCells | None = None
 
     @classmethod
-    def like(cls, table: ReadTable, encoding: str | None = None) -> Written:
-        """As a table that was read."""
-        return cls(table.dialect or Dialect(), table.text, encoding or "utf-8", table.ending)
+    def like(cls, table: ReadTable, ending: str, encoding: str | None = None) -> Written:
+        """As a table that was read, in a file with this ending."""
+        dialect = table.dialect or Dialect()
+        if ending not in TYPED_ENDINGS:
+            return cls(dialect, table.text, encoding or "utf-8", ending)
+        written = cls(dialect._replace(decimal="."), table.text, "utf-8", ending, table.cells)
+        # The text of a number is no number: without cells that have types, values are written instead.
+        return written.plain() if table.cells is None else written
+
+    def plain(self) -> Written:
+        """The same without what is known of the cells of a table, for one with other rows or columns."""
+        dialect = self.dialect._replace(quoted=(), quoted_header=())
+        return self._replace(text=None, cells=None, dialect=dialect)
 
 
 def is_written_wide(data: Observations) -> bool:
@@ -94,18 +108,22 @@ def write_wide(path: Path, model: Estimator | Completion, written: Written) -> N
     """Write the completed table: observed cells as they are, missing ones predicted.
 
     The columns are in the order of the table; those that were not fitted are as they were. The kind of
-    file is that of the table; on standard output, Parquet is written as CSV.
+    file is that of the table; on standard output, Parquet and spreadsheets are written as CSV.
     """
+    data = model.observations_
     if written.ending == ".parquet" and path != STANDARD:
-        data = model.observations_
         fr.write_parquet(path, to_wide(data, model.completion_.predict_table()))
         return
-    names, lines = _completed_lines(model, written)
+    names, lines, at = _completed_lines(model, written)
+    if written.ending == ".xlsx" and path != STANDARD:
+        typed = typed_lines(lines, data, at, written.cells)
+        header = [] if names is None else [names]
+        write_xlsx(path, chain(header, typed), written.cells and written.cells.sheet)
+        return
     with open_text(path, written.dialect, written.encoding) as file:
         if written.ending in JSON_ENDINGS:
-            assert names is not None
-            records = _records(model.observations_, names, lines)
-            _write_records(file, records, is_list=written.ending == ".json")
+            typed = typed_lines(lines, data, at, written.cells)
+            _write_json(file, names, typed, is_list=written.ending == ".json")
             return
         if names is not None:
             file.write(written.dialect.header(names))
@@ -115,10 +133,18 @@ def write_wide(path: Path, model: Estimator | Completion, written: Written) -> N
 # Lines of cells.
 
 
-def _completed_lines(
-    model: Estimator | Completion, written: Written
-) -> tuple[list[str] | None, Iterator[list[str]]]:
-    """The names of the columns, None without a header, and the lines below them."""
+class _Lines(NamedTuple):
+    """The names of the columns, None without a header, and the lines below them.
+
+    ``at`` is the position of each fitted column in a line.
+    """
+
+    names: list[str] | None
+    lines: Iterator[list[str]]
+    at: list[int]
+
+
+def _completed_lines(model: Estimator | Completion, written: Written) -> _Lines:
     data = model.observations_
     if written.text is not None:
         table, formats = written.text
@@ -130,7 +156,7 @@ def _completed_lines(
         lines = (fields for _, fields in table.body())
         plain = NumberFormat(NumberStyle(written.dialect.decimal))
         known = [plain if each == PLAIN_FORMAT else each for each in formats]
-        return table.header(), _fill(lines, model, at, known, keep=True)
+        return _Lines(table.header(), _fill(lines, model, at, known, keep=True), at)
     columns = [as_text(label) for label in data.column_labels]
     corner = "row" if data.origin.row_field is None else str(data.origin.row_field)
     beside = _other_columns(data, unused_name(corner, columns))
@@ -142,7 +168,7 @@ def _completed_lines(
         for i in range(data.shape[0])
     )
     plain = NumberFormat(NumberStyle(written.dialect.decimal))
-    return header, _fill(lines, model, at, (plain,) * len(columns), keep=False)
+    return _Lines(header, _fill(lines, model, at, (plain,) * len(columns), keep=False), at)
 
 
 def _has_label_column(data: Observations, n_columns: int) -> bool:
@@ -277,40 +303,14 @@ def insert_cells(cells: list[str], others: Iterable[tuple[int, str]]) -> list[st
     return line
 
 
-# JSON.
-
-
-def _records(
-    data: Observations, names: Sequence[str], lines: Iterable[Sequence[str]]
-) -> Iterator[dict[str, Any]]:
-    """The lines as objects: numbers are numbers, and empty cells null."""
-    types = data.column_types or (NUMBER,) * data.shape[1]
-    labels = (as_text(label) for label in data.column_labels)
-    numbers = {
-        label for label, kind in zip(labels, types, strict=True) if are_numbers([kind])
-    }  # fmt: skip
-    if data.row_labels.dtype.kind in "iu":
-        numbers.add(str(data.origin.row_field))
-    for line in lines:
-        yield {
-            name: _json_value(cell, name in numbers) for name, cell in zip(names, line, strict=True)
-        }
-
-
-def _json_value(cell: str, is_number: bool) -> Any:
-    if not cell:
-        return None
-    if is_number:
-        try:
-            return json.loads(cell)
-        except ValueError:
-            return cell
-    return _TRUTH.get(cell, cell)
-
-
-def _write_records(file: Any, records: Iterable[dict[str, Any]], is_list: bool) -> None:
+def _write_json(
+    file: Any, names: Sequence[str] | None, lines: Iterable[list[Any]], is_list: bool
+) -> None:
+    """Write an object on each line, or a list if columns have no names."""
     before, between, after = ("[", ",\n ", "]\n") if is_list else ("", "\n", "\n")
     file.write(before)
-    for i, record in enumerate(records):
-        file.write((between if i else "") + json.dumps(record, ensure_ascii=False))
+    for i, line in enumerate(lines):
+        record = line if names is None else dict(zip(names, line, strict=True))
+        text = json.dumps(record, ensure_ascii=False, default=cell_text)
+        file.write((between if i else "") + text)
     file.write(after)

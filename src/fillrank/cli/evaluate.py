@@ -142,9 +142,9 @@ def _splits(
     data: Observations, given: Features, n: int, hold_out: float | None, seed: int
 ) -> list[Split]:
     if hold_out is not None:
-        return [Split(*data.split(hold_out, random_state=seed), given)]
+        return [Split(*data.split(hold_out, random_state=seed), data, given)]
     folds = fr.EntryKFold(n, random_state=seed).split(data)
-    return [Split(data[train], data[test], given) for train, test in folds]
+    return [Split(data[train], data[test], data, given) for train, test in folds]
 
 
 def _describe(

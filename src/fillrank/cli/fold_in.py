@@ -1,5 +1,6 @@
 """``fillrank fold-in``: complete new rows with a model, without a new fit."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from fillrank.cli.features import read_new
 from fillrank.cli.source import Source
 
 
+@options.filled_in(read_as=new_data.reading)
 def fold_in(
     model: options.Model,
     table: Annotated[
@@ -25,7 +27,7 @@ def fold_in(
         typer.Option(
             "--output", "-o", metavar="FILE",
             help="The new rows, completed. `-` writes them to standard output.",
-            show_default="TABLE-filled.csv",
+            show_default="TABLE-filled and the ending of TABLE",
         ),
     ] = None,
     saved: Annotated[
@@ -36,18 +38,7 @@ def fold_in(
         ),
     ] = None,
     row_features: options.NewRowFeatures = None,
-    row: options.Row = None,
-    column: options.Column = None,
-    value: options.Value = None,
-    layout: options.Layout = "auto",
-    format: options.Format = None,
-    skip: options.Skip = 0,
-    encoding: options.Encoding = None,
-    na: options.MissingValues = None,
-    label: options.Label = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    sheet: options.Sheet = None,
+    read_as: Callable[[Path], Source] = Source,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
     force: options.Force = False,
@@ -60,17 +51,14 @@ def fold_in(
     Examples:
 
     - fillrank fold-in ratings.fillrank newcomers.csv
-    - fillrank fold-in survey.fillrank today.xlsx -o today.csv
+    - fillrank fold-in survey.fillrank today.xlsx
+    - fillrank fold-in survey.fillrank today.csv -o today.xlsx
     """
-    origin = Source(
-        table, row, column, value, layout, format=format, skip=skip, encoding=encoding,
-        missing_values=na, label=label, decimal=decimal, thousands=thousands, sheet=sheet,
-    )  # fmt: skip
-    filled = new_data.filled_name(origin) if filled is None else filled
+    origin = read_as(table)
     inputs = [model, table, *([] if row_features is None else [row_features])]
-    new_data.check_targets(filled, saved, force, inputs)
     loaded = models.load(model, threads, quiet)
+    targets = new_data.check_targets(loaded, origin, (filled, saved), force, inputs)
     found = source.read_table(origin, quiet, like=loaded.observations_)
     features = read_new(row_features, found.data.row_labels.tolist(), "row", quiet)
     result = loaded.fold_in(found.data, row_features=features)
-    new_data.write_results(result, found, origin, filled, saved)
+    new_data.write_results(result, found, origin, targets)

@@ -33,6 +33,8 @@ from fillrank.table.units import choose_units
 
 SAMPLERS = ("GASR", "BPMF")
 _WITH_LIKELIHOODS = ("SoftImpute",)  # in addition to the samplers
+# Likelihoods with which columns have units.
+_WITH_SCALES = ("auto", "gaussian", "laplace")
 _SHOWN = 5  # columns in a message
 _USUAL_RANK = 30
 _USUAL_SWEEPS = 500  # what "auto" takes on ratings
@@ -182,12 +184,40 @@ def fit(
     progress: bool,
     warn: bool = False,
     features: Features = NO_FEATURES,
+    table: Observations | None = None,
 ) -> Any:
-    """Fit the method, as `interruptible` explains; only samplers take features."""
-    model = make(settings, progress).set_params(**_column_settings(settings, data))
+    """Fit the method, as `interruptible` explains; only samplers take features.
+
+    If some entries are held out, ``table`` has all of them, and decides on the scales of columns.
+    """
+    chosen = _column_settings(settings, data) | ({} if table is None else _scales(settings, table))
+    model = make(settings, progress).set_params(**chosen)
     with interruptible(model, warn):
         model.fit(data, **features.arguments())
     return model
+
+
+def _scales(settings: Settings, table: Observations) -> dict[str, Any]:
+    """The kinds and units that a sampler chooses for a table, as settings for a fit of a part of it.
+
+    Fewer entries may suggest others than those of the table, and the error on held-out entries would be
+    that of another model. Like the unit of a measurement, they are scales on which values are modelled:
+    they say nothing about a single value, so held-out entries remain unseen. The noise, unless it is
+    given, is chosen by each fit, which tries it on entries that it holds out itself.
+    """
+    from fillrank.estimators.table_model import is_plain  # imported late: it loads numba
+
+    if settings.method not in SAMPLERS or settings.likelihood not in _WITH_SCALES:
+        return {}
+    found: dict[str, Any] = {
+        "units": "columns" if has_own_units(settings, table) else "table",
+        "value_range": table.value_range(),
+    }
+    are_numbers = settings.units == "table" and is_plain(table) and not settings.kinds
+    if settings.likelihood == "auto" and not are_numbers:
+        kinds = choose_kinds(table, _column_settings(settings, table).get("kinds", "auto"))
+        found["kinds"] = dict(zip(table.column_labels, kinds, strict=True))
+    return found
 
 
 def has_own_units(settings: Settings, data: Observations) -> bool:

@@ -2,52 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from fillrank.cli import output, source
+from fillrank.cli import options, output, source
 from fillrank.cli.completed_table import Written, is_written_wide, write_missing, write_wide
 from fillrank.cli.messages import show_files
-from fillrank.cli.output import check_file
+from fillrank.cli.output import WIDE_ENDINGS, check_file, completed_ending
 from fillrank.cli.source import STANDARD, Source
 from fillrank.errors import InputError
-from fillrank.io.read import JSON_ENDINGS, TEXT_ENDINGS
+from fillrank.io.read import TEXT_ENDINGS
 from fillrank.io.text_layout import ReadTable
 from fillrank.storage.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from fillrank.completion import Completion
 
-_ENDINGS = (*TEXT_ENDINGS, *JSON_ENDINGS, ".parquet")
+
+def reading(
+    row: options.Row = None,
+    column: options.Column = None,
+    value: options.Value = None,
+    layout: options.Layout = "auto",
+    format: options.Format = None,
+    skip: options.Skip = 0,
+    encoding: options.Encoding = None,
+    na: options.MissingValues = None,
+    label: options.Label = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    sheet: options.Sheet = None,
+) -> Callable[[Path], Source]:
+    """How to read a table of new rows or entries, from the options of a command."""
+    return partial(
+        Source, row=row, column=column, value=value, layout=layout, format=format, skip=skip,
+        encoding=encoding, missing_values=na, label=label, decimal=decimal, thousands=thousands,
+        sheet=sheet,
+    )  # fmt: skip
 
 
-def check_targets(filled: Path, model: Path | None, force: bool, inputs: list[Path]) -> None:
-    """Check the files of results before anything is read."""
+class Targets(NamedTuple):
+    """The files of the completed rows, and of the model if it is saved."""
+
+    filled: Path
+    saved: Path | None
+
+
+def check_targets(
+    model: Completion, origin: Source, targets: tuple[Path | None, Path | None], force: bool,
+    inputs: list[Path],
+) -> Targets:  # fmt: skip
+    """Check the files of results before the table is read; the completed one has a usual name."""
+    filled, saved = targets
+    is_wide = is_written_wide(model.observations_)
+    if filled is None:
+        filled = Path(f"{origin.stem}-filled{completed_ending(origin.ending, is_wide)}")
     if filled != STANDARD:
-        if filled.suffix.lower() not in _ENDINGS:
+        allowed = WIDE_ENDINGS if is_wide else TEXT_ENDINGS
+        if filled.suffix.lower() not in allowed:
+            which = "completed tables" if is_wide else "the missing cells of a long table"
             raise InputError(
-                f"{filled}: completed tables end in {' '.join(_ENDINGS)}; got {filled.suffix!r}."
+                f"{filled}: names of {which} end in {' '.join(allowed)}; got {filled.suffix!r}."
             )
         check_file(filled, force, inputs)
-    if model is not None:
-        if source.is_table(model):
+    if saved is not None:
+        if source.is_table(saved):
             raise InputError(
-                f"{model} has the ending of a table",
+                f"{saved} has the ending of a table",
                 advice="Use another ending, such as .fillrank.",
             )
-        check_file(model, force, inputs)
+        check_file(saved, force, inputs)
+    return Targets(filled, saved)
 
 
-def filled_name(origin: Source) -> Path:
-    """The name of the file of completed rows, of the kind of the table if that is written."""
-    ending = origin.ending if origin.ending in _ENDINGS else ".csv"
-    return Path(f"{origin.stem}-filled{ending}")
-
-
-def write_results(
-    model: Completion, table: ReadTable, origin: Source, filled: Path, saved: Path | None
-) -> None:
+def write_results(model: Completion, table: ReadTable, origin: Source, targets: Targets) -> None:
     """Write the completed rows, and the model to a file if one is named."""
+    filled, saved = targets
     written = _written(model, table, origin, filled)
     with output.writing(filled.parent):
         if filled == STANDARD:
@@ -69,9 +101,8 @@ def _write(path: Path, model: Completion, written: Written) -> None:
 
 def _written(model: Completion, table: ReadTable, origin: Source, filled: Path) -> Written:
     """As the table of new rows is written, if it has the rows and columns of the result."""
-    written = Written.like(table, origin.encoding)
-    if filled != STANDARD:
-        written = written._replace(ending=filled.suffix.lower())
+    ending = table.ending if filled == STANDARD else filled.suffix.lower()
+    written = Written.like(table, ending, origin.encoding)
     data, new = model.observations_, table.data
     same = [
         own.tolist() == given.tolist()
@@ -80,7 +111,4 @@ def _written(model: Completion, table: ReadTable, origin: Source, filled: Path) 
             (data.column_labels, new.column_labels),
         )
     ]
-    if all(same) and data.origin == new.origin:
-        return written
-    plain = written.dialect._replace(quoted=(), quoted_header=())
-    return written._replace(text=None, dialect=plain)
+    return written if all(same) and data.origin == new.origin else written.plain()

@@ -1,7 +1,8 @@
 """The options that several commands share."""
 
+import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -51,6 +52,34 @@ def _share(low: float, high: float) -> Callable[[float | None], float | None]:
         raise typer.BadParameter(f"{value:g} is not a share from {low:g} to {high:g}.")
 
     return check
+
+
+def filled_in(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command whose arguments of these names are made from options that commands share.
+
+    In place of such an argument, the command has the options of the function that makes it.
+    """
+    shared = {
+        name: inspect.signature(make, eval_str=True).parameters for name, make in makers.items()
+    }
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        parameters: list[inspect.Parameter] = []
+        for name, own in inspect.signature(command, eval_str=True).parameters.items():
+            parameters += shared[name].values() if name in shared else [own]
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            for name, make in makers.items():
+                given[name] = make(**{each: given.pop(each) for each in shared[name]})
+            command(**given)
+
+        # typer reads both.
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorate
 
 
 # Help shows these in sections of their own.
@@ -346,7 +375,7 @@ HoldOut = Annotated[
     typer.Option(
         metavar="SHARE",
         callback=_share(0.0, 0.9),
-        help="Share of entries to hold out first, to measure the error; 0: none.",
+        help="Share of entries to hold out in a second fit, to measure the error; 0: none.",
     ),
 ]
 OptionalHoldOut = Annotated[

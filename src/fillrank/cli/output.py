@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 from fillrank.cli.source import STANDARD
 from fillrank.errors import OutputError
-from fillrank.io.read import JSON_ENDINGS, TEXT_ENDINGS
+from fillrank.io.read import JSON_ENDINGS, TEXT_ENDINGS, XLSX_ENDINGS
+from fillrank.io.xlsx_writer import check_xlsx_writer
 from fillrank.runtime.memory import format_bytes
 
 _MARK = b'<meta name="generator" content="fillrank">'
-_WIDE_ENDINGS = (*TEXT_ENDINGS, *JSON_ENDINGS, ".parquet")
+# Of completed tables: long ones are text, with a line for each missing cell.
+WIDE_ENDINGS = (*TEXT_ENDINGS, *JSON_ENDINGS, ".parquet", ".xlsx")
 
 
 class ResultNames(NamedTuple):
@@ -37,12 +39,18 @@ def result_names(stem: str, ending: str = ".csv", is_wide: bool = True) -> Resul
     --------
     >>> result_names("ratings", ".tsv")[:3]
     ('filled.tsv', 'intervals.tsv', 'ratings-report.html')
-    >>> result_names("ratings", ".xlsx")[:2], result_names("ratings", ".parquet")[:2]
-    (('filled.csv', 'intervals.csv'), ('filled.parquet', 'intervals.csv'))
+    >>> result_names("ratings", ".xlsx")[:2], result_names("ratings", ".ods")[:2]
+    (('filled.xlsx', 'intervals.csv'), ('filled.csv', 'intervals.csv'))
     """
-    text = ending if ending in TEXT_ENDINGS else ".csv"
-    filled = ending if is_wide and ending in _WIDE_ENDINGS else text
-    return ResultNames(f"filled{filled}", f"intervals{text}", report_name(stem))
+    filled, intervals = completed_ending(ending, is_wide), completed_ending(ending, False)
+    return ResultNames(f"filled{filled}", f"intervals{intervals}", report_name(stem))
+
+
+def completed_ending(ending: str, is_wide: bool) -> str:
+    """The ending of a completed table, by that of the table that was read."""
+    if is_wide and ending in XLSX_ENDINGS:
+        return ".xlsx"
+    return ending if ending in (WIDE_ENDINGS if is_wide else TEXT_ENDINGS) else ".csv"
 
 
 def report_name(stem: str) -> str:
@@ -174,6 +182,8 @@ def _move_out(stage: Path, folder: Path, names: Sequence[str]) -> None:
 def check_file(path: Path, force: bool, inputs: Iterable[Path] = ()) -> None:
     """Refuse, before the work starts, a file that cannot be written or must not be replaced."""
     check_apart([path], inputs)
+    if path.suffix.lower() == ".xlsx":
+        check_xlsx_writer(path)
     if path.is_dir():
         raise OutputError(f"{path} is a folder", advice="Choose a file in it with --output.")
     if os.path.lexists(path) and not force:

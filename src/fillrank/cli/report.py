@@ -72,8 +72,8 @@ def report(
 ) -> None:  # fmt: skip
     """Write a report as a single HTML file: plots first, then settings.
 
-    For a table, a share of the entries is held out and predicted first, as in `complete`, and the report
-    shows how well they are predicted. For a model, it shows the model.
+    For a table, a share of the entries is held out and predicted by a second fit, as in `complete`, and
+    the report shows how well they are predicted. For a model, it shows the model.
 
     Examples:
 

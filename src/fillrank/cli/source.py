@@ -12,13 +12,14 @@ import numpy as np
 
 from fillrank.cli.messages import describe_error, escape, report, report_note, with_option
 from fillrank.cli.options import FormatName
-from fillrank.errors import FileLocation, FillrankError, InputError, ReadError
+from fillrank.errors import FileLocation, FillrankError, InputError, ReadError, Setting
 from fillrank.io.files import read_bytes
 from fillrank.io.read import ENDINGS, TEXT_ENDINGS, make_options, read_source
 from fillrank.io.text_layout import ReadTable
 from fillrank.runtime.memory import format_bytes
+from fillrank.runtime.progress import mark_reported
 from fillrank.table.column_types import are_numbers
-from fillrank.table.labels import format_label
+from fillrank.table.labels import as_text, format_label
 from fillrank.table.layout import LONG_HINT, Layout
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
@@ -128,12 +129,15 @@ def read_table(source: Source, quiet: bool = False, like: Observations | None = 
     """
     if not quiet and (n_bytes := _size(source)) > _LARGE_FILE:
         report(f"Reading {escape(source.name)}, {format_bytes(n_bytes)}.")
+    _check_columns_and_ignore(source)
     try:
         table = _read(source, like)
+        _check_fitted(source, table.data)
     except FillrankError as error:
         raise error.with_advice(*_advice(error, source)) from error
     if not quiet:
         report(f"Read {escape(source.name)}: {escape(describe_table(table.data))}")
+        mark_reported(table.data.notes)
         for note in list_notes(table.data):
             report_note(note)
     return table
@@ -188,6 +192,38 @@ def _read(source: Source, like: Observations | None) -> ReadTable:
         return read_source(_convert_text(source), options, source.ending[1:], source.name)
     file = sys.stdin.buffer if source.table == STANDARD else source.table
     return read_source(file, options, source.ending[1:], source.name)
+
+
+def _check_columns_and_ignore(source: Source) -> None:
+    """Reject columns that are to be fitted and to be left as they are."""
+    ignored = _split(source.ignore)
+    both = [name for name in _split(source.columns) if name in ignored]
+    if both:
+        raise InputError(
+            f"--columns and --ignore both name {both[0]!r}: a column is fitted, or left as it is."
+        )
+
+
+def _check_fitted(source: Source, data: Observations) -> None:
+    """Reject columns that were named to be fitted, and could not be."""
+    left = {as_text(column.label) for column in data.origin.passive}
+    for name in _split(source.columns):
+        if name in left:
+            raise InputError(
+                f"column {name!r} cannot be fitted: it has text with a different value in nearly every "
+                "row, or very many different ones",
+                place=Setting("columns"),
+                advice=[
+                    "Leave it out.",
+                    (
+                        "If it has numbers, name their marks with ",
+                        Setting("decimal"),
+                        " and ",
+                        Setting("thousands"),
+                        ".",
+                    ),
+                ],
+            )
 
 
 def _split(text: str | None) -> list[str]:

@@ -16,6 +16,7 @@ from fillrank.cli.messages import Results, describe_error
 from fillrank.cli.results import as_json
 from fillrank.cli.source import Source, value_limits
 from fillrank.completions.convergence import convergence_of
+from fillrank.runtime.progress import is_reported
 from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
 
@@ -95,9 +96,8 @@ def _describe_factors(model: Any) -> Results:
             else "standard deviation"
         )
         lines.append(("Noise level", f"{noise:.3g} ({unit})"))
-    # The first lines have said how the table was read.
-    said = set(model.observations_.notes)
-    notes = [note for note in model.completion_.record.notes or [] if note not in said]
+    # Those of the choices before the run were progress.
+    notes = [note for note in model.completion_.record.notes or [] if not is_reported(note)]
     return [*lines, *(("Note", note) for note in notes)]
 
 

@@ -1,5 +1,6 @@
 """``fillrank update``: take new entries into a model, without a new fit."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from fillrank.cli import models, new_data, options, source
 from fillrank.cli.source import Source
 
 
+@options.filled_in(read_as=new_data.reading)
 def update(
     model: options.Model,
     table: Annotated[
@@ -24,7 +26,7 @@ def update(
         typer.Option(
             "--output", "-o", metavar="FILE",
             help="The completed table, with the new entries. `-` writes it to standard output.",
-            show_default="TABLE-filled.csv",
+            show_default="TABLE-filled and the ending of TABLE",
         ),
     ] = None,
     saved: Annotated[
@@ -34,18 +36,7 @@ def update(
             show_default="MODEL-updated.fillrank",
         ),
     ] = None,
-    row: options.Row = None,
-    column: options.Column = None,
-    value: options.Value = None,
-    layout: options.Layout = "auto",
-    format: options.Format = None,
-    skip: options.Skip = 0,
-    encoding: options.Encoding = None,
-    na: options.MissingValues = None,
-    label: options.Label = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    sheet: options.Sheet = None,
+    read_as: Callable[[Path], Source] = Source,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
     force: options.Force = False,
@@ -60,15 +51,11 @@ def update(
     - fillrank update ratings.fillrank today.csv
     - fillrank update ratings.fillrank today.csv --save new.fillrank
     """
-    origin = Source(
-        table, row, column, value, layout, format=format, skip=skip, encoding=encoding,
-        missing_values=na, label=label, decimal=decimal, thousands=thousands, sheet=sheet,
-    )  # fmt: skip
-    filled = new_data.filled_name(origin) if filled is None else filled
+    origin = read_as(table)
     saved = Path(f"{model.stem}-updated.fillrank") if saved is None else saved
-    new_data.check_targets(filled, saved, force, [model, table])
     loaded = models.load(model, threads, quiet)
     models.check_entries(loaded, model, "an update")
+    targets = new_data.check_targets(loaded, origin, (filled, saved), force, [model, table])
     found = source.read_table(origin, quiet, like=loaded.observations_)
     result = loaded.update(found.data)
-    new_data.write_results(result, found, origin, filled, saved)
+    new_data.write_results(result, found, origin, targets)

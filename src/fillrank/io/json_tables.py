@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fillrank.errors import FileLocation, ReadError
-from fillrank.io.csv_writer import format_number
 from fillrank.io.dialect import Dialect
+from fillrank.io.typed_cells import cell_text
 from fillrank.runtime.memory import check_memory
 
 _DIALECT = Dialect(line_end="\n")
@@ -20,10 +20,14 @@ _SHAPES = (
 
 
 class JsonText(NamedTuple):
-    """A table as text with commas, and whether its first line has the names of the columns."""
+    """A table as text with commas, and whether its first line has the names of the columns.
+
+    ``rows`` are the cells of its lines, those of the header included.
+    """
 
     text: str
     has_header: bool | None
+    rows: list[list[Any]]
 
 
 class _Lines(NamedTuple):
@@ -52,7 +56,8 @@ def read_json(text: str, name: str) -> JsonText:
     for record, line in enumerate(lines, start=1):
         cells = [_cell_text(cell, name, record) for cell in line]
         written.append(_DIALECT.line(cells + [""] * (width - len(cells))))
-    return JsonText("".join(written), None if names is None else True)
+    rows = lines if names is None else [names, *lines]
+    return JsonText("".join(written), None if names is None else True, rows)
 
 
 def at_record(place: FileLocation, has_header: bool | None) -> str:
@@ -158,14 +163,8 @@ def _is_count(labels: Any) -> bool:
 
 
 def _cell_text(cell: Any, name: str, record: int) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, float):
-        return format_number(cell)
-    if isinstance(cell, (str, int)):
-        return str(cell)
+    if cell is None or isinstance(cell, (str, bool, int, float)):
+        return cell_text(cell)
     raise ReadError(
         "a cell must be a number, text, true, false or null",
         place=f"{name}, record {record}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -27,6 +27,7 @@ from fillrank.io.parquet import ParquetFile, read_parquet_table
 from fillrank.io.spreadsheets import read_sheet
 from fillrank.io.text import KnownText
 from fillrank.io.text_layout import ReadTable, read_text
+from fillrank.io.typed_cells import TypedCells
 from fillrank.table.frames import is_data_frame
 from fillrank.table.layout import Layout, LongFields, given_fields, given_names
 from fillrank.table.missing_values import given_missing_values
@@ -40,7 +41,8 @@ TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".data")
 MATRIX_MARKET_ENDINGS = (".mtx", ".mm")
 MATRIX_ENDINGS = (*MATRIX_MARKET_ENDINGS, ".npy", ".npz")
 JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
-SHEET_ENDINGS = (".xlsx", ".xlsm", ".xls", ".ods")
+XLSX_ENDINGS = (".xlsx", ".xlsm")
+SHEET_ENDINGS = (*XLSX_ENDINGS, ".xls", ".ods")
 TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet", *SHEET_ENDINGS, *JSON_ENDINGS, *MATRIX_ENDINGS)
 ENDINGS = (*TABLE_ENDINGS, ".zip")
 
@@ -333,15 +335,26 @@ def _unpack(file: SourceFile) -> SourceFile:
 
 
 def _read_sheet(file: SourceFile, options: TableOptions) -> ReadTable:
-    text, source, notes = read_sheet(read_bytes(file.source, file.name), file.name, options.sheet)
-    table = read_text(text, source, *options[:5], KnownText(","))
-    return table._replace(data=replace(table.data, notes=(*notes, *table.data.notes)))
+    found = read_sheet(read_bytes(file.source, file.name), file.name, options.sheet)
+    table = read_text(found.text, found.source, *options[:5], KnownText(","))
+    data = replace(table.data, notes=(*found.notes, *table.data.notes))
+    return _with_cells(table._replace(data=data), found.rows, found.sheet)
+
+
+def _with_cells(
+    table: ReadTable, rows: Sequence[Sequence[Any]], sheet: str | None = None
+) -> ReadTable:
+    """A wide table with its cells as they are in the file; ``rows`` are all of its lines."""
+    if table.text is None:
+        return table
+    return table._replace(cells=TypedCells(rows[table.text.table.has_header :], sheet))
 
 
 def _read_json(file: SourceFile, options: TableOptions) -> ReadTable:
-    text, has_header = read_json(file.text(), file.name)
+    text, has_header, rows = read_json(file.text(), file.name)
     try:
-        return read_text(text, file.name, *options[:5], KnownText(",", has_header))
+        table = read_text(text, file.name, *options[:5], KnownText(",", has_header))
+        return _with_cells(table, rows)
     except FillrankError as error:
         if isinstance(error.place, FileLocation) and error.place.line is not None:
             raise error.moved(at_record(error.place, has_header)) from error

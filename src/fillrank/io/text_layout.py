@@ -14,6 +14,7 @@ from fillrank.io.text import (
     parse_long,
     parse_number,
 )
+from fillrank.io.typed_cells import TypedCells
 from fillrank.io.wide_text import read_wide
 from fillrank.table.frames import Origin
 from fillrank.table.layout import Layout, LongFields, named_fields, refuse_for_long
@@ -43,13 +44,14 @@ class ReadTable(NamedTuple):
     """What was read from a file.
 
     ``dialect`` is None for files that are not text, and ``text`` if they are not wide. ``ending`` is the
-    kind of the file.
+    kind of the file, and ``cells`` are those of a wide table in a file whose values have types.
     """
 
     data: Observations
     dialect: Dialect | None = None
     text: WideText | None = None
     ending: str = ".csv"
+    cells: TypedCells | None = None
 
 
 def read_text(

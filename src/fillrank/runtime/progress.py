@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -76,9 +76,19 @@ def report_progress(text: str, enabled: bool) -> None:
 
 def report_once(text: str, enabled: bool) -> None:
     """Print a line to standard error, if enabled and if this process has not printed it before."""
-    if enabled and text not in _reported:
-        _reported.add(text)
+    if enabled and not is_reported(text):
+        mark_reported([text])
         report_progress(text, enabled)
+
+
+def mark_reported(texts: Iterable[str]) -> None:
+    """Do not report these texts again: a program has shown them in its own form."""
+    _reported.update(texts)
+
+
+def is_reported(text: str) -> bool:
+    """Whether this process has reported a text."""
+    return text in _reported
 
 
 def _is_notebook() -> bool:

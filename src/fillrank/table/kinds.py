@@ -52,7 +52,9 @@ def check_kinds(kinds: Any) -> None:
 
 
 def choose_kinds(
-    observations: Observations, kinds: Literal["auto"] | Mapping[Any, str], alone: bool = False
+    observations: Observations,
+    kinds: Literal["auto"] | Mapping[Any, str | ColumnKind],
+    alone: bool = False,
 ) -> list[ColumnKind]:
     """The kind of every column.
 
@@ -60,7 +62,8 @@ def choose_kinds(
     ----------
     observations : Observations
     kinds : "auto" or mapping of column label to kind
-        Columns that a mapping does not name are chosen as by "auto".
+        Columns that a mapping does not name are chosen as by "auto". A `ColumnKind` is taken as it is:
+        it was chosen for a table of which these are some of the entries.
     alone : bool
         Whether each column is chosen by its own values alone, as a new one of a table of mixed kinds is,
         and columns that are alike are not one scale of numbers.
@@ -79,7 +82,7 @@ def choose_kinds(
     for j, (each, values) in enumerate(zip(types, parts, strict=True)):
         if j in given:
             label = observations.column_labels[j]
-            found.append(_checked_kind(given[j], each, values, label))
+            found.append(_as_given(given[j], each, values, label))
         elif each.is_coded or is_wide:
             found.append(_auto_kind(each, values, bool(has_intervals[j])))
         else:
@@ -98,20 +101,29 @@ def _is_one_scale(observations: Observations, types: Sequence[ColumnType]) -> bo
     return not choose_units(observations).by_column
 
 
-def _given_kinds(observations: Observations, kinds: Mapping[Any, str]) -> dict[int, Kind]:
+def _given_kinds(
+    observations: Observations, kinds: Mapping[Any, str | ColumnKind]
+) -> dict[int, Kind | ColumnKind]:
     """The kinds that were given, by the position of their column."""
     try:
         positions = observations.column_positions(list(kinds)).tolist() if kinds else []
     except UnknownNameError as error:
         raise error.with_advice("kinds has the labels of columns as its keys.") from error
-    for label, kind in kinds.items():
-        if kind not in KINDS:
-            raise InputError(
-                place=Setting("kinds"),
-                allowed=f"one of {', '.join(KINDS)} for each column",
-                value=f"{kind!r} for {label!r}",
-            )
-    return dict(zip(positions, kinds.values(), strict=True))
+    return {
+        j: kind if isinstance(kind, ColumnKind) else _kind_name(kind, label)
+        for j, (label, kind) in zip(positions, kinds.items(), strict=True)
+    }
+
+
+def _kind_name(kind: Any, label: Any) -> Kind:
+    for name in KINDS:
+        if name == kind:
+            return name
+    raise InputError(
+        place=Setting("kinds"),
+        allowed=f"one of {', '.join(KINDS)} for each column",
+        value=f"{kind!r} for {label!r}",
+    )
 
 
 def _column_values(observations: Observations) -> list[np.ndarray]:
@@ -189,6 +201,14 @@ def _skewness(values: np.ndarray) -> float:
 
 
 # Given by users
+
+
+def _as_given(
+    kind: Kind | ColumnKind, column: ColumnType, values: np.ndarray, label: Any
+) -> ColumnKind:
+    if isinstance(kind, ColumnKind):
+        return kind
+    return _checked_kind(kind, column, values, label)
 
 
 def _checked_kind(kind: Kind, column: ColumnType, values: np.ndarray, label: Any) -> ColumnKind:

@@ -1,4 +1,4 @@
-"""Spreadsheets: the smallest .xlsx that is read, and one with its members damaged."""
+"""Spreadsheets: the smallest .xlsx and .ods that are read, and ones with their members damaged."""
 
 import random
 from pathlib import Path
@@ -6,35 +6,24 @@ from pathlib import Path
 import fillrank as fr
 from fuzz.mutations import mutated
 from fuzz.targets.npz_dense import archive, members
+from helpers.spreadsheet_bytes import archive as archive_of_text
+from helpers.spreadsheet_bytes import ods_cell, ods_members, ods_row, xlsx_members
 
-SUFFIX = ".xlsx"
-_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-_LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-_TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
-_PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
+SUFFIX = ".xlsx"  # the content decides how it is read
 
 
 def seeds() -> list[bytes]:
     rows = "".join(
-        f'<row r="{i}"><c r="A{i}"><v>{i}</v></c><c r="B{i}"><v>{i / 2}</v></c></row>'
+        f'<row r="{i}"><c r="A{i}"><v>{i}</v></c><c r="B{i}" t="s"><v>{i % 2}</v></c></row>'
         for i in range(1, 6)
     )
-    return [
-        archive(
-            {
-                "[Content_Types].xml": f'<Types xmlns="{_TYPES}"/>'.encode(),
-                "_rels/.rels": f'<Relationships xmlns="{_PACKAGE}"><Relationship Id="r1" '
-                f'Type="{_LINKS}/officeDocument" Target="xl/workbook.xml"/></Relationships>'.encode(),
-                "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_LINKS}"><sheets>'
-                '<sheet name="s" sheetId="1" r:id="r1"/></sheets></workbook>'.encode(),
-                "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}"><Relationship '
-                f'Id="r1" Type="{_LINKS}/worksheet" Target="worksheets/sheet1.xml"/>'
-                "</Relationships>".encode(),
-                "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{_MAIN}"><sheetData>{rows}'
-                "</sheetData></worksheet>".encode(),
-            }
-        )
-    ]
+    repeated = 'table:number-columns-repeated="2"'
+    lines = "".join(
+        ods_row(ods_cell(i), ods_cell(i / 2, repeated), attributes='table:number-rows-repeated="1"')
+        for i in range(1, 6)
+    )
+    files = (xlsx_members(rows, ["tea", "coffee"]), ods_members(lines))
+    return [archive_of_text(each) for each in files]
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
