@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +51,9 @@ _NOTES = ("source:", "sources:", "note:", "notes:")  # starts of a note below a 
 _NOTE_LETTERS = "sSnN* \t"  # first characters of notes
 _HEAD = 100  # lines that determine delimiter and header
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # 007 is a code, not a number
+# Names of columns that are numbers: years, or at least so many whole numbers at equal distances.
+_COUNTED = re.compile(r"0|[1-9][0-9]{0,8}")
+_YEARS, _FEWEST_COUNTED = (1500, 2150), 5
 _CHUNK = 2**16  # characters that are split into lines together
 # Memory for each cell, line and label, in addition to the text; measured.
 _BYTES_PER_CELL, _BYTES_PER_LINE, _BYTES_PER_LABEL = 9, 32, 200
@@ -295,7 +298,10 @@ def open_table(
         if not head:
             raise ReadError("the file has a header, but no lines below it", place=source)
         if len(names) == width - 1:
-            names.insert(0, "")  # R does not write a name for the column of row labels
+            # R does not write a name for the row labels. Or lines end with a delimiter.
+            ends_empty = all(not line[-1].strip() for line in head if len(line) == width)
+            names.insert(width - 1 if ends_empty else 0, "")
+        names = _name_all(names)
         _check_header(names, source)
     return TextTable(source, text, delimiter, has_header, names, head)
 
@@ -338,15 +344,34 @@ def _has_header(head: list[list[str]], width: int, delimiter: str) -> bool:
     # A line of another width has no information about columns: it may be a note at the end.
     regular = [fields for fields in rest if len(fields) == width] or rest
     columns = list(zip(*regular, strict=False))[: len(first)]
+    named = [j for j, name in enumerate(first[: len(columns)]) if name.strip()]
     if any(is_text[j] and first[j] in cells for j, cells in enumerate(columns)):
         return False  # a name that is repeated below is not a header
-    numeric = [j for j, cells in enumerate(columns) if are_numbers(cells, delimiter)]
+    numeric = [j for j in named if are_numbers(columns[j], delimiter)]
     if 2 * sum(is_text[j] for j in numeric) > len(numeric):
         return True
     are_names = len(set(first)) == len(first) and all(name.strip() for name in first[1:])
     if not numeric and all(is_text) and _are_categories(columns):
         return are_names
+    if are_names and _counts_up(first) and not any(map(_counts_up, rest)):
+        return True
     return is_label_column(first[0]) and are_names
+
+
+def _counts_up(names: Sequence[str]) -> bool:
+    """Whether names are years in their order, or at least five whole numbers at equal distances.
+
+    The first may be a name for row labels; some that are not numbers may be among years.
+    """
+    texts = [name.strip() for name in names]
+    numbers = [int(text) for text in texts if _COUNTED.fullmatch(text)]
+    others = [text for text in texts[1:] if not _COUNTED.fullmatch(text)]
+    steps = {after - before for before, after in pairwise(numbers)}
+    if not steps or min(steps) <= 0 or any(map(looks_like_number, others)):
+        return False
+    if _YEARS[0] <= numbers[0] and numbers[-1] <= _YEARS[1]:
+        return True
+    return len(steps) == 1 and len(numbers) >= _FEWEST_COUNTED and not others
 
 
 def _are_categories(columns: Sequence[Sequence[str]]) -> bool:
@@ -376,6 +401,11 @@ def are_numbers(cells: Sequence[str], delimiter: str) -> bool:
     """
     base = plain_style(delimiter)
     return 2 * sum(not looks_like_number(cell, base) for cell in cells) <= len(cells)
+
+
+def _name_all(names: list[str]) -> list[str]:
+    """Names for columns after the first that have none, as pandas gives them."""
+    return [name or (f"Unnamed: {j}" if j else name) for j, name in enumerate(names)]
 
 
 def _check_header(names: list[str], source: str) -> None:
