@@ -34,8 +34,8 @@ from fillrank.table.text_values import shorten
 from fillrank.table.triplets import Triplets, encode_triplets, with_intervals
 
 MISSING_HINT = (
-    "A missing value is an empty cell, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a "
-    "point."
+    "A missing value is an empty cell, NA, N/A, n.a., #N/A, <NA>, NaN, null, None, missing, ?, a dash "
+    "or a point."
 )
 STYLE_HINT: Text = (
     "Name the marks of numbers such as 1.234,5 by ",
