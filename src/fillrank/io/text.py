@@ -17,7 +17,7 @@ import numpy as np
 from fillrank.errors import FileLocation, ReadError, Setting, Text, UnknownNameError
 from fillrank.runtime.memory import check_memory
 from fillrank.table.labels import as_labels
-from fillrank.table.layout import LONG_HINT, is_label_column
+from fillrank.table.layout import is_label_column
 from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
 from fillrank.table.number_text import (
     COMMA,
@@ -42,6 +42,15 @@ STYLE_HINT: Text = (
     Setting("decimal", ...),
     " and ",
     Setting("thousands", ...),
+    ".",
+)
+_FIELDS_HINT: Text = (
+    "Or name its columns with ",
+    Setting("row", ...),
+    ", ",
+    Setting("column", ...),
+    " and ",
+    Setting("value", ...),
     ".",
 )
 # In order of preference if several fit: a comma may be a decimal comma.
@@ -124,7 +133,12 @@ class TextTable(NamedTuple):
     def _number_advice(self, column: int) -> list[Text]:
         if self.has_numbers(column):
             return [MISSING_HINT, STYLE_HINT]
-        return ["Most cells of this column are text.", LONG_HINT]
+        return [
+            "Most cells of this column are text, but the values of a long table are numbers.",
+            "Write numbers for answers in words, or save the table as a wide one: its columns may have "
+            "text.",
+            _FIELDS_HINT,
+        ]
 
     def has_numbers(self, column: int) -> bool:
         """Whether most cells of a column are numbers or missing, in the first lines."""
@@ -174,6 +188,15 @@ class TextTable(NamedTuple):
             yield note
 
     def _width_error(self, line: int, fields: list[str]) -> ReadError:
+        long = next((field for field in fields if "\n" in field or "\r" in field), None)
+        if long is not None:
+            parts = long.splitlines()
+            return ReadError(
+                f"a quote is not closed: the cell that starts with {shorten(parts[0])!r} goes on to "
+                f"line {line}",
+                place=FileLocation(self.source, line - len(parts) + 1),
+                advice="Close it, or delete it.",
+            )
         may_be_note = len(fields) == 1 or _starts_note(fields[0])
         return ReadError(
             f"{len(fields)} {'field' if len(fields) == 1 else 'fields'}, but the table has "
@@ -312,7 +335,7 @@ def _most_common_width(lines: list[list[str]]) -> int:
 
 def _find_delimiter(head: str, source: str) -> str:
     """Choose the delimiter that splits most lines into the same number of fields, at least two."""
-    best, best_fraction = None, 0.0
+    best, best_fraction, widest = None, 0.0, 1
     for delimiter in DELIMITERS:
         try:
             lines = [fields for fields in split_lines(head, delimiter) if not _is_blank(fields)]
@@ -321,9 +344,17 @@ def _find_delimiter(head: str, source: str) -> str:
         if not lines:
             continue
         width = _most_common_width(lines)
+        widest = max(widest, *map(len, lines))
         fraction = sum(len(fields) == width for fields in lines) / len(lines)
         if width > 1 and fraction > best_fraction:
             best, best_fraction = delimiter, fraction
+    if best is None and widest == 1:
+        raise ReadError(
+            "the file is not a table: each line has a single field, and a table needs two at least",
+            place=source,
+            allowed=f"fields between {', '.join(DELIMITERS.values())}",
+            advice="A single column of values can be filled in if another column has row labels.",
+        )
     if best is None or best_fraction < 0.5:
         raise ReadError(
             "the file is not a table: its lines cannot be split into the same number of fields by any "

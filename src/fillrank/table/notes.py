@@ -86,8 +86,8 @@ def _sentence(found: Sequence[tuple[Any, Remark]]) -> str:
         )
     if what == "unread_dates":
         return (
-            f"{names[0].upper()}{names[1:]} {verb} dates or times such as {example}, taken as text: only "
-            "dates such as 2024-05-01 are read."
+            f"{names[0].upper()}{names[1:]} {verb} dates or times such as {example}, taken as text: "
+            "only dates such as 2024-05-01 are read."
         )
     if what == "spellings":
         return (

@@ -31,9 +31,9 @@ from fillrank.table.number_text import (
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # Dates and times in other formats: 1.5.2024, 5/1/24, 2024-05-01 13:00Z, 13:00:05.
+_CLOCK = r"[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?(?: ?[ap]m)?"
 _OTHER_DATE = re.compile(
-    r"(?:[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{2,4}(?:,?[ T].*)?|[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?(?: ?[ap]m)?)",
-    re.IGNORECASE,
+    rf"(?:[0-9]{{1,4}}([./-])[0-9]{{1,2}}\1[0-9]{{2,4}}(?:,?[ T].*)?|{_CLOCK})", re.IGNORECASE
 )
 _LISTED = re.compile(r"\([0-9]{1,2}\)")  # the items of a list, if all values are like this
 _YES_NO = (("no", "yes"), ("n", "y"), ("false", "true"))
@@ -323,16 +323,16 @@ def _categories(texts: Sequence[Any], levels: list[Any], n_values: int) -> Colum
 
 def _remark_on_levels(levels: Sequence[Any]) -> Remark:
     """What users may not expect of the levels of a category."""
-    words = [str(level).strip() for level in levels]
+    words = [str(level).strip().lower() for level in levels]
     if words and all(map(_OTHER_DATE.fullmatch, words)):
-        return Remark("unread_dates", repr(words[0]))
-    alike: dict[str, list[str]] = {}
-    is_short = all(_ABBREVIATIONS.get(word.lower(), word.lower()) in _YES_NO_WORDS for word in words)
+        return Remark("unread_dates", repr(levels[0]))
+    if {*words} <= {*_YES_NO_WORDS, *_ABBREVIATIONS}:
+        words = [_ABBREVIATIONS.get(word, word) for word in words]
+    spellings: dict[str, list[Any]] = {}
     for level, word in zip(levels, words, strict=True):
-        key = word.lower()
-        alike.setdefault(_ABBREVIATIONS.get(key, key) if is_short else key, []).append(level)
-    several = next((each for each in alike.values() if len(each) > 1), None)
-    if several is None or len(alike) < 2:
+        spellings.setdefault(word, []).append(level)
+    several = next((each for each in spellings.values() if len(each) > 1), None)
+    if several is None or len(spellings) == 1:
         return Remark("category")
     return Remark("spellings", f"{several[0]!r} and {several[1]!r}")
 
