@@ -188,22 +188,23 @@ class TextTable(NamedTuple):
             yield note
 
     def _width_error(self, line: int, fields: list[str]) -> ReadError:
+        message = (
+            f"{len(fields)} {'field' if len(fields) == 1 else 'fields'}, but the table has "
+            f"{len(self.names)} (delimiter {DELIMITERS[self.delimiter]})"
+        )
         long = next((field for field in fields if "\n" in field or "\r" in field), None)
         if long is not None:
             parts = long.splitlines()
             return ReadError(
-                f"a quote is not closed: the cell that starts with {shorten(parts[0])!r} goes on to "
-                f"line {line}",
+                f"{message}, and the cell that starts with {shorten(parts[0])!r} goes on to line {line}",
                 place=FileLocation(self.source, line - len(parts) + 1),
-                advice="Close it, or delete it.",
+                advice="A quote may not be closed: close it, or delete it.",
             )
         may_be_note = len(fields) == 1 or _starts_note(fields[0])
         return ReadError(
-            f"{len(fields)} {'field' if len(fields) == 1 else 'fields'}, but the table has "
-            f"{len(self.names)} (delimiter {DELIMITERS[self.delimiter]})",
+            message,
             place=FileLocation(self.source, line),
             advice=_note_advice(fields) if may_be_note else (),
-            kind="width",
         )
 
     def position(self, name: Any) -> int:
