@@ -226,6 +226,30 @@ def test_no_error_across_units_is_shown(fillrank, tmp_path):
     assert {"rmse", "mae", "by_column", "by_level"} <= held_out.keys()
 
 
+def test_columns_of_numbers_of_unlike_kinds_are_scored(fillrank, tmp_path):
+    """Positive numbers have a kind of their own, but no levels: there is no accuracy to show."""
+    lead, size = np.exp(np.random.default_rng(0).normal(size=(2, 40)) * [[2.0], [0.1]])
+    lines = ["who,lead,size", *(f"p{i},{lead[i]:.4f},{size[i]:.4f}" for i in range(40))]
+    (tmp_path / "numbers.csv").write_text("\n".join(lines))
+    ran = fillrank("evaluate", "numbers.csv", "--folds", "2", "--sweeps", "20")
+    assert ran.code == 0, ran.err
+    assert "RMSE of numbers" in ran.out
+    assert "Correct" not in ran.out
+
+
+def test_dates_are_predicted_by_their_labels(fillrank, tmp_path):
+    rng = np.random.default_rng(0)
+    since = np.datetime64("2024-01-01") + rng.integers(0, 50, 20)
+    lines = ["who,x,since", *(f"p{i},{rng.normal():.3f},{since[i]}" for i in range(20)), "q,1,"]
+    (tmp_path / "dates.csv").write_text("\n".join(lines))
+    assert fillrank("fit", "dates.csv", "--sweeps", "20", "-o", "m.fillrank").code == 0
+    (tmp_path / "pairs.csv").write_text("q,since\nq,x\n")
+    for options in ((), ("--json",), ("-o", "out.csv"), ("-o", "out.parquet")):
+        ran = fillrank("predict", "m.fillrank", "pairs.csv", "--level", "0.9", *options)
+        assert ran.code == 0, ran.err
+    assert re.search(r"\nq,since,202[34]-[0-9]{2}-[0-9]{2}", (tmp_path / "out.csv").read_text())
+
+
 def test_predictions_of_a_model_of_mixed_kinds(fillrank, survey):
     ran = fillrank("fit", survey, "--sweeps", "30", "-o", "m.fillrank")
     assert ran.code == 0, ran.err

@@ -47,6 +47,8 @@ def test_column_statistics():
     np.testing.assert_allclose(large, 1e150 * sd, rtol=1e-12, atol=1e135)
     _, _, shifted = column_statistics(of(X + 2.0**30))
     np.testing.assert_allclose(shifted[:2], sd[:2], rtol=1e-6)
+    largest = np.nextafter(np.inf, 0.0)
+    np.testing.assert_allclose(column_statistics(of([[largest], [largest]])).mean, largest)
 
 
 def test_units_of_columns():
@@ -71,10 +73,12 @@ def test_units_of_columns():
         (lambda X: X * [1, 1, 1, 1, 1, 8], True, "the standard deviations of the columns range"),
         (lambda X: X + np.array([0, 0, 0, 0, 0, 50]), True, "the means of the columns range"),
         (lambda X: X * [0, 0, 0, 0, 0, 1], False, "too few columns vary"),
+        (lambda X: X * [1, 1, 1, 1, 1, 0] + [0, 0, 0, 0, 0, 1e6], True, "the means of the columns"),
+        (lambda X: X * [0, 0, 0, 0, 0, 1] + [1e6, 0, 0, 0, 0, 0], True, "the means of the columns"),
         (lambda X: X[:4] * [1, 1, 1, 1, 1, 8], False, "too few columns vary"),
         (lambda X: np.clip(np.rint(X + 3), 1, 5), False, "ratings"),
     ],
-    ids=["alike", "sd", "mean", "constant", "few rows", "ratings"],
+    ids=["alike", "sd", "mean", "constant", "far constant", "far constants", "few rows", "ratings"],
 )
 def test_whether_columns_have_their_own_units(change, by_column, reason):
     X = change(alike(60))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fillrank import Observations
 from fillrank.errors import InputError, UnknownNameError
 from fillrank.table import labels as names
-from fillrank.table.labels import LabelIndex
+from fillrank.table.labels import LabelIndex, as_labels
 from helpers.strategies import few, label_arrays
 from reference.label_twins import positions_by_dict
 from reference.planted import plant
@@ -241,3 +241,12 @@ def test_labels_that_int64_cannot_distinguish(monkeypatch, as_many, planted, lab
     plant(monkeypatch, names, "fit_int64", *planted.split("|"))
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         check_alone_and_together(LABELS[labels], ASKED[asked])
+
+
+def test_labels_of_several_levels_are_found():
+    """As those of a MultiIndex of pandas."""
+    labels = as_labels([("Ana", 1), ("Ana", 2), ("Ben", 1)])
+    index = LabelIndex(labels, "row")
+    assert index.positions([("Ben", 1), ("Ana", 1)]).tolist() == [2, 0]
+    with pytest.raises(UnknownNameError, match=r"1 row label is unknown: \('Ben', 2\)"):
+        index.positions([("Ben", 2)])

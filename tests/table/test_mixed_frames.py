@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fillrank import Observations
+from fillrank import Observations, read
 from fillrank.errors import InputError, UnknownNameError
 from fillrank.table.frames import fill_in
 from helpers.strategies import few
@@ -439,3 +439,12 @@ def test_any_table_comes_back(frame):
     assert (complete.dtypes == frame.dtypes).all()
     fitted = observations.column_labels.tolist()
     assert complete[fitted].notna().all(axis=None)
+
+
+def test_objects_that_are_no_values_are_named():
+    frame = pd.DataFrame({"x": [1.0, 2.0], "id": [None, object()]})
+    with pytest.raises(InputError, match=r"column 'id' .* objects such as object.* ignore="):
+        read(frame)
+    with pytest.raises(InputError, match=r"got period\[M\]"):
+        read(frame.assign(id=pd.period_range("2024-01", periods=2, freq="M")))
+    assert read(frame, ignore="id").shape == (2, 1)

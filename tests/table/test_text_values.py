@@ -5,7 +5,8 @@ import pytest
 
 from fillrank.errors import InputError
 from fillrank.table.missing_values import find_code, given_missing_values
-from fillrank.table.number_text import COMMA, NO_STYLE, parse_value
+from fillrank.table.notes import describe_columns
+from fillrank.table.number_text import COMMA, NO_STYLE, apply_format, parse_value
 from fillrank.table.text_values import LeftOut, judge_text
 
 INF = np.inf
@@ -176,3 +177,68 @@ def test_missing_values():
 )
 def test_numbers_that_may_mean_missing(values, code):
     assert find_code(np.array([*values, np.nan], dtype=float)) == code
+
+
+def test_numbers_in_brackets_are_negative():
+    found = judge(["(1,250.5)", "300", "(7)", "-2", None])
+    np.testing.assert_array_equal(found.values, [-1250.5, 300.0, -7.0, -2.0, np.nan])
+    assert apply_format("-1234.5", found.format) == "(1,234.5)"
+    found = judge(["($5.00)", "$7.50", "$8"])
+    assert found.values[0] == -5.0
+    assert apply_format("-3", found.format) == "($3)"
+    # No number has two signs, and a list has its items in brackets.
+    for text in ("(-5)", "(<5)", "((5))", "(5", "(5-7)"):
+        assert parse_value(text) is None
+    assert judge(["(1)", "(2)", "(2)", "(1)"]).type.levels == ("(1)", "(2)")
+
+
+def test_words_for_missing_values_of_other_languages():
+    assert np.isnan(judge(["1.5", "n.a.", "–", "2"]).values).tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["1.5.2024", "2.5.2024", "2.5.2024"],
+        ["5/1/24", "5/2/24", "5/2/24"],
+        ["13:00", "9:30:05", "13:00"],
+        ["2024-05-01 13:00", "2024-05-01T14:00Z", "2024-05-01 13:00"],
+    ],
+)
+def test_dates_that_are_not_read_are_named(texts):
+    found = judge(texts)
+    assert found.type.values == "text"
+    (note,) = describe_columns([("when", found.remark)])
+    assert note == (
+        f"Column 'when' holds dates or times such as {texts[0]!r}, taken as text: only dates such as "
+        "2024-05-01 are read."
+    )
+    assert judge(sorted(set(texts))).remark.what == "unread_dates"  # left out
+
+
+@pytest.mark.parametrize(
+    ("texts", "example"),
+    [
+        (["yes", "Y", "no", "no"], "'yes' and 'Y'"),
+        (["Bern", "Chur", "bern", "Bern"], "'Bern' and 'bern'"),
+        (["Y", "Ypsilon", "X", "X"], None),
+        (["yes", "no", "yes", "yes"], None),
+    ],
+)
+def test_spellings_of_one_word_are_named(texts, example):
+    remark = judge(texts).remark
+    assert (remark.what == "spellings") == (example is not None)
+    assert remark.example == (example or "")
+
+
+def test_text_that_hardly_repeats_is_left_out():
+    names = [f"person {i}" for i in range(19)]
+    assert judge([*names, "person 3"]).remark.what == "distinct"
+    assert judge([f"town {i % 10}" for i in range(12)]).remark.what == "category"
+
+
+@pytest.mark.parametrize("mark", [" ", "\u00a0", "\u202f", "'", "’"])
+def test_numbers_are_written_with_the_mark_that_the_column_has(mark):
+    found = judge([f"1{mark}250", "300", f"2{mark}000"])
+    assert found.values.tolist() == [1250.0, 300.0, 2000.0]
+    assert apply_format("45678.5", found.format) == f"45{mark}678.5"

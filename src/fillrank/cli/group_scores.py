@@ -207,8 +207,10 @@ def show_worst_columns(results: GroupResults, title: str) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(title, vertical="bottom", overflow="fold")
     has_intervals = not np.isnan(results.columns.coverage).any()
+    # A table of mixed kinds may have positive numbers or counts, and no levels.
+    has_levels = results.is_mixed and not np.isnan(results.columns.accuracy).all()
     headers = ["Held out", "Missing", "RMSE", "RMSE\nin SD", "Mean\nerror"]
-    if results.is_mixed:
+    if has_levels:
         headers += ["Correct", "By most\nfrequent"]
     if has_intervals:
         headers.append(f"In {100 * results.level:g}%\nintervals")
@@ -223,7 +225,7 @@ def show_worst_columns(results: GroupResults, title: str) -> None:
             _format_ratio(line["rmse_in_sd"]),
             _format_mean_error(line["mean_error"], line["rmse"]),
         ]
-        if results.is_mixed:
+        if has_levels:
             cells += [_format_share(line["accuracy"]), _format_share(line["usual_accuracy"])]
         if has_intervals:
             cells.append(f"{100 * line['coverage']:.1f}%")

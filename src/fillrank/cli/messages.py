@@ -138,6 +138,8 @@ def option(setting: Setting) -> str | None:
     --------
     >>> option(Setting("duplicates", "mean")), option(Setting("n_sweeps")), option(Setting("tolerance"))
     ('--duplicates mean', '--sweeps', None)
+    >>> option(Setting("missing_values", ["<LOD"]))
+    "--na '<LOD'"
     """
     if setting.name not in _OPTIONS:
         return None
@@ -147,7 +149,8 @@ def option(setting: Setting) -> str | None:
     if setting.value is ...:
         return f"{name} {placeholder}"
     value = setting.value
-    return f"{name} {','.join(map(str, value)) if isinstance(value, list) else value}"
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{name} {shlex.quote(text)}"  # a shell would take the < of <LOD for a file
 
 
 def with_option(note: str) -> str:

@@ -20,6 +20,7 @@ from fillrank.cli.models import Labels
 from fillrank.cli.results import check_target, write_cells
 from fillrank.cli.source import STANDARD
 from fillrank.cli.titles import TitleFiles
+from fillrank.completions.user_values import objects_as_text
 from fillrank.errors import FileLocation, InputError, ReadError
 from fillrank.io.files import decode
 from fillrank.io.parquet import read_parquet
@@ -153,6 +154,7 @@ def _predict(
         if level is not None:
             low, high = model.predict_interval(rows, columns, level, **options)
             fields |= {"lower": low, "upper": high}
+        fields = {name: objects_as_text(each) for name, each in fields.items()}
         yield to_long(model.observations_, rows, columns, fields)
 
 

@@ -20,6 +20,15 @@ _MEMORY_PER_BYTE = 4
 _CHUNK = 2**20
 # The limit if the available memory is unknown.
 _DEFAULT_LIMIT = 2**32
+# First bytes of files that are not text, what they are, and the ending that they should have.
+_SIGNATURES = (
+    (b"PK\x03\x04", "a zip archive or a spreadsheet", ".xlsx or .zip"),
+    (b"\xd0\xcf\x11\xe0", "an old spreadsheet", ".xls"),
+    (b"\x1f\x8b", "a gzip file", ".csv.gz"),
+    (b"PAR1", "a Parquet file", ".parquet"),
+)
+_WEB_PAGE = (b"<!doctype html", b"<html")
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _SPLIT_ADVICE = "Split it, or save it as Parquet; long tables in Parquet are read in batches."
 
 
@@ -117,6 +126,8 @@ def decode(content: bytes | str, name: str) -> str:
 
 def decode_with_mark(content: bytes | str, name: str) -> str:
     """Decode UTF-8 text, with its byte order mark if it has one; raise ReadError for other content."""
+    if isinstance(content, bytes):
+        _check_signature(content, name)
     if ("\0" if isinstance(content, str) else b"\0") in content:  # type: ignore[operator]
         raise ReadError("not a text file: it contains zero bytes", place=name, kind="encoding")
     if isinstance(content, str):
@@ -134,6 +145,24 @@ def decode_with_mark(content: bytes | str, name: str) -> str:
             advice="Save the file as UTF-8.",
             kind="encoding",
         ) from error
+
+
+def _check_signature(content: bytes, name: str) -> None:
+    """Raise ReadError for a file that is not text by its first bytes, whatever its ending."""
+    for signature, what, ending in _SIGNATURES:
+        if content.startswith(signature):
+            raise ReadError(
+                f"not a text file, but {what}", place=name, advice=f"Rename it to end in {ending}."
+            )
+    if content[:100].lstrip().lower().startswith(_WEB_PAGE):
+        raise ReadError("a web page, not a table", place=name, advice="Download the table itself.")
+    if content.startswith(_UTF_16):
+        raise ReadError(
+            "text in UTF-16, not UTF-8",
+            place=name,
+            advice="Save the file as UTF-8.",
+            kind="encoding",
+        )
 
 
 @contextmanager

@@ -100,8 +100,8 @@ def read(
 
         - ``.csv .tsv .txt .dat .data``, each also with ``.gz``: text in UTF-8. The delimiter is
           one of ``, ; | ::``, tab or white space; with ``;`` numbers may have a decimal comma.
-          Missing values are empty cells, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a
-          point, in upper or lower case. Labels are integers if all of them are written as integers,
+          Missing values are empty cells, NA, N/A, n.a., #N/A, <NA>, NaN, null, None, missing, ?, a dash
+          or a point, in upper or lower case. Labels are integers if all of them are written as integers,
           otherwise text.
         - ``.parquet``: read by pyarrow, or by polars if pyarrow is not installed, and interpreted as
           by `Observations.from_table`. A long table may be in several files: ``ratings/*.parquet``

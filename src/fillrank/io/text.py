@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from fillrank.errors import FileLocation, ReadError, Setting, Text, UnknownNameError
 from fillrank.runtime.memory import check_memory
 from fillrank.table.labels import as_labels
-from fillrank.table.layout import LONG_HINT, is_label_column
+from fillrank.table.layout import is_label_column
 from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
 from fillrank.table.number_text import (
     COMMA,
@@ -34,14 +34,23 @@ from fillrank.table.text_values import shorten
 from fillrank.table.triplets import Triplets, encode_triplets, with_intervals
 
 MISSING_HINT = (
-    "A missing value is an empty cell, NA, N/A, #N/A, <NA>, NaN, null, None, missing, ?, -, -- or a "
-    "point."
+    "A missing value is an empty cell, NA, N/A, n.a., #N/A, <NA>, NaN, null, None, missing, ?, a dash "
+    "or a point."
 )
 STYLE_HINT: Text = (
     "Name the marks of numbers such as 1.234,5 by ",
     Setting("decimal", ...),
     " and ",
     Setting("thousands", ...),
+    ".",
+)
+_FIELDS_HINT: Text = (
+    "Or name its columns with ",
+    Setting("row", ...),
+    ", ",
+    Setting("column", ...),
+    " and ",
+    Setting("value", ...),
     ".",
 )
 # In order of preference if several fit: a comma may be a decimal comma.
@@ -51,6 +60,9 @@ _NOTES = ("source:", "sources:", "note:", "notes:")  # starts of a note below a 
 _NOTE_LETTERS = "sSnN* \t"  # first characters of notes
 _HEAD = 100  # lines that determine delimiter and header
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # 007 is a code, not a number
+# Names of columns that are numbers: years, or at least so many whole numbers at equal distances.
+_COUNTED = re.compile(r"0|[1-9][0-9]{0,8}")
+_YEARS, _FEWEST_COUNTED = (1500, 2150), 5
 _CHUNK = 2**16  # characters that are split into lines together
 # Memory for each cell, line and label, in addition to the text; measured.
 _BYTES_PER_CELL, _BYTES_PER_LINE, _BYTES_PER_LABEL = 9, 32, 200
@@ -121,7 +133,12 @@ class TextTable(NamedTuple):
     def _number_advice(self, column: int) -> list[Text]:
         if self.has_numbers(column):
             return [MISSING_HINT, STYLE_HINT]
-        return ["Most cells of this column are text.", LONG_HINT]
+        return [
+            "Most cells of this column are text, but the values of a long table are numbers.",
+            "Write numbers for answers in words, or save the table as a wide one: its columns may have "
+            "text.",
+            _FIELDS_HINT,
+        ]
 
     def has_numbers(self, column: int) -> bool:
         """Whether most cells of a column are numbers or missing, in the first lines."""
@@ -171,13 +188,23 @@ class TextTable(NamedTuple):
             yield note
 
     def _width_error(self, line: int, fields: list[str]) -> ReadError:
+        message = (
+            f"{len(fields)} {'field' if len(fields) == 1 else 'fields'}, but the table has "
+            f"{len(self.names)} (delimiter {DELIMITERS[self.delimiter]})"
+        )
+        long = next((field for field in fields if "\n" in field or "\r" in field), None)
+        if long is not None:
+            parts = long.splitlines()
+            return ReadError(
+                f"{message}, and the cell that starts with {shorten(parts[0])!r} goes on to line {line}",
+                place=FileLocation(self.source, line - len(parts) + 1),
+                advice="A quote may not be closed: close it, or delete it.",
+            )
         may_be_note = len(fields) == 1 or _starts_note(fields[0])
         return ReadError(
-            f"{len(fields)} {'field' if len(fields) == 1 else 'fields'}, but the table has "
-            f"{len(self.names)} (delimiter {DELIMITERS[self.delimiter]})",
+            message,
             place=FileLocation(self.source, line),
             advice=_note_advice(fields) if may_be_note else (),
-            kind="width",
         )
 
     def position(self, name: Any) -> int:
@@ -295,7 +322,10 @@ def open_table(
         if not head:
             raise ReadError("the file has a header, but no lines below it", place=source)
         if len(names) == width - 1:
-            names.insert(0, "")  # R does not write a name for the column of row labels
+            # R does not write a name for the row labels. Or lines end with a delimiter.
+            ends_empty = all(not line[-1].strip() for line in head if len(line) == width)
+            names.insert(width - 1 if ends_empty else 0, "")
+        names = _name_all(names)
         _check_header(names, source)
     return TextTable(source, text, delimiter, has_header, names, head)
 
@@ -306,7 +336,7 @@ def _most_common_width(lines: list[list[str]]) -> int:
 
 def _find_delimiter(head: str, source: str) -> str:
     """Choose the delimiter that splits most lines into the same number of fields, at least two."""
-    best, best_fraction = None, 0.0
+    best, best_fraction, widest = None, 0.0, 1
     for delimiter in DELIMITERS:
         try:
             lines = [fields for fields in split_lines(head, delimiter) if not _is_blank(fields)]
@@ -315,9 +345,17 @@ def _find_delimiter(head: str, source: str) -> str:
         if not lines:
             continue
         width = _most_common_width(lines)
+        widest = max(widest, *map(len, lines))
         fraction = sum(len(fields) == width for fields in lines) / len(lines)
         if width > 1 and fraction > best_fraction:
             best, best_fraction = delimiter, fraction
+    if best is None and widest == 1:
+        raise ReadError(
+            "the file is not a table: each line has a single field, and a table needs two at least",
+            place=source,
+            allowed=f"fields between {', '.join(DELIMITERS.values())}",
+            advice="A single column of values can be filled in if another column has row labels.",
+        )
     if best is None or best_fraction < 0.5:
         raise ReadError(
             "the file is not a table: its lines cannot be split into the same number of fields by any "
@@ -338,15 +376,34 @@ def _has_header(head: list[list[str]], width: int, delimiter: str) -> bool:
     # A line of another width has no information about columns: it may be a note at the end.
     regular = [fields for fields in rest if len(fields) == width] or rest
     columns = list(zip(*regular, strict=False))[: len(first)]
+    named = [j for j, name in enumerate(first[: len(columns)]) if name.strip()]
     if any(is_text[j] and first[j] in cells for j, cells in enumerate(columns)):
         return False  # a name that is repeated below is not a header
-    numeric = [j for j, cells in enumerate(columns) if are_numbers(cells, delimiter)]
+    numeric = [j for j in named if are_numbers(columns[j], delimiter)]
     if 2 * sum(is_text[j] for j in numeric) > len(numeric):
         return True
     are_names = len(set(first)) == len(first) and all(name.strip() for name in first[1:])
     if not numeric and all(is_text) and _are_categories(columns):
         return are_names
+    if are_names and _counts_up(first) and not any(map(_counts_up, rest)):
+        return True
     return is_label_column(first[0]) and are_names
+
+
+def _counts_up(names: Sequence[str]) -> bool:
+    """Whether names are years in their order, or at least five whole numbers at equal distances.
+
+    The first may be a name for row labels; some that are not numbers may be among years.
+    """
+    texts = [name.strip() for name in names]
+    numbers = [int(text) for text in texts if _COUNTED.fullmatch(text)]
+    others = [text for text in texts[1:] if not _COUNTED.fullmatch(text)]
+    steps = {after - before for before, after in pairwise(numbers)}
+    if not steps or min(steps) <= 0 or any(map(looks_like_number, others)):
+        return False
+    if _YEARS[0] <= numbers[0] and numbers[-1] <= _YEARS[1]:
+        return True
+    return len(steps) == 1 and len(numbers) >= _FEWEST_COUNTED and not others
 
 
 def _are_categories(columns: Sequence[Sequence[str]]) -> bool:
@@ -376,6 +433,11 @@ def are_numbers(cells: Sequence[str], delimiter: str) -> bool:
     """
     base = plain_style(delimiter)
     return 2 * sum(not looks_like_number(cell, base) for cell in cells) <= len(cells)
+
+
+def _name_all(names: list[str]) -> list[str]:
+    """Names for columns after the first that have none, as pandas gives them."""
+    return [name or (f"Unnamed: {j}" if j else name) for j, name in enumerate(names)]
 
 
 def _check_header(names: list[str], source: str) -> None:

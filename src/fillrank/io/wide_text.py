@@ -25,6 +25,7 @@ _BYTES_PER_CELL, _BYTES_PER_TEXT_CELL, _BYTES_PER_LABEL = 9, 80, 200
 _SIZE_ADVICE = (
     "Read a part of it, or save it as Parquet; long tables in Parquet are read in batches."
 )
+_HEADER_ADVICE = "If this line has units or further names of columns, delete it."
 
 
 def read_wide(table: TextTable, options: WideOptions) -> WideTable:
@@ -180,12 +181,13 @@ def _read_column(
     try:
         found = judge_text(texts, place, options.missing, options.style)
     except InputError as error:
+        is_first = isinstance(error.place, FileLocation) and error.place.line == lines[0]
         raise ReadError(
             error.message,
             place=error.place,
             value=error.value,
             allowed=error.allowed,
-            advice=[MISSING_HINT, *error.advice],
+            advice=[*([_HEADER_ADVICE] if is_first else []), MISSING_HINT, *error.advice],
         ) from error
     if isinstance(found, ColumnValues) and found.remark == Remark("numbers"):
         return found._replace(remark=code_remark(found.values))

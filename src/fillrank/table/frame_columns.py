@@ -11,7 +11,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from fillrank.errors import InputError, Text
+from fillrank.errors import InputError, Setting, Text
 from fillrank.table.column_types import NUMBER, ColumnType, are_numbers
 from fillrank.table.labels import format_labels, is_missing
 from fillrank.table.layout import LONG_HINT
@@ -128,9 +128,17 @@ def is_category(column: nw.Series[Any]) -> bool:
 
 
 def _not_allowed(column: nw.Series[Any]) -> InputError:
+    dtype = native_dtype(column)
+    got = str(dtype)
+    if dtype == np.dtype(object):
+        value = next((each for each in column.to_list() if not is_missing(each)), None)
+        got = f"objects such as {type(value).__name__}"
     return InputError(
-        f"column {column.name!r} must contain {_ALLOWED}; got {column.dtype}",
-        advice=["Convert or remove it.", LONG_HINT],
+        f"column {column.name!r} must contain {_ALLOWED}; got {got}",
+        advice=[
+            "Convert or remove it.",
+            ("Or leave it out when the table is read: ", Setting("ignore", ...), "."),
+        ],
     )
 
 

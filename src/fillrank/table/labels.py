@@ -37,7 +37,11 @@ def as_labels(labels: Any) -> np.ndarray:
     array([1, '1'], dtype=object)
     >>> as_labels("Ana")
     array(['Ana'], dtype=object)
+    >>> as_labels([("Ana", 1), ("Ben", 2)])
+    array([('Ana', 1), ('Ben', 2)], dtype=object)
     """
+    if isinstance(labels, list) and any(isinstance(label, tuple) for label in labels):
+        return _object_array(labels)  # of several levels; numpy would make a matrix of them
     array = np.asarray(labels)
     if array.ndim == 0 and array.dtype.kind == "O" and isinstance(labels, Iterable):
         return as_labels(list(labels))

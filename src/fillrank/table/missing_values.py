@@ -13,7 +13,8 @@ from fillrank.errors import InputError, Setting
 
 # In lower case. SAS and Stata write a point, spreadsheets #N/A, pandas <NA>.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "missing"})
-MISSING_WORDS |= {"?", "-", "--", ".", "#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!"}
+MISSING_WORDS |= {"?", "-", "--", "–", "—", ".", "n.a."}
+MISSING_WORDS |= {"#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!"}
 # Codes that people use for missing values.
 _CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)
 _FEWEST = 2  # how often a code must occur

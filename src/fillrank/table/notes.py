@@ -15,6 +15,8 @@ Remarkable = Literal[
     "ordered",
     "yes_no",
     "dates",
+    "unread_dates",
+    "spellings",
     "code",
     "empty",
     "constant",
@@ -64,13 +66,15 @@ def describe_columns(remarks: Iterable[tuple[Any, Remark | None]]) -> tuple[str,
     groups: dict[tuple[str, str], list[tuple[Any, Remark]]] = {}
     for label, remark in remarks:
         if remark is not None and remark.what != "ignored":
-            key = remark.what, remark.example if remark.what == "code" else remark.unit
+            is_own = remark.what in ("code", "spellings")
+            key = remark.what, remark.example if is_own else remark.unit
             groups.setdefault(key, []).append((label, remark))
     return tuple(map(_sentence, groups.values()))
 
 
 def _sentence(found: Sequence[tuple[Any, Remark]]) -> str:
     names = name_columns([label for label, _ in found])
+    verb = "holds" if len(found) == 1 else "hold"
     (what, example, *_), count = found[0][1], sum(remark.n_values for _, remark in found)
     if what == "limits":
         noun, verb = ("value", "is a limit") if count == 1 else ("values", "are limits")
@@ -80,8 +84,17 @@ def _sentence(found: Sequence[tuple[Any, Remark]]) -> str:
             f"{example} occurs {count:,} times in {names}, far from the other values: if it means a "
             f"missing value, set missing_values=[{example}]."
         )
+    if what == "unread_dates":
+        return (
+            f"{names[0].upper()}{names[1:]} {verb} dates or times such as {example}, taken as text: "
+            "only dates such as 2024-05-01 are read."
+        )
+    if what == "spellings":
+        return (
+            f"{names[0].upper()}{names[1:]} is a category in which {example} are different values: if "
+            "they mean the same, write them in the same way."
+        )
     if what == "written":
-        verb = "holds" if len(found) == 1 else "hold"
         return f"{names[0].upper()}{names[1:]} {verb} numbers such as {example}."
     phrase = _PHRASES[what][len(found) > 1]
     return f"{names[0].upper()}{names[1:]} {phrase}."

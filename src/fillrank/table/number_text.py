@@ -32,6 +32,7 @@ _UNITS = """
     pct
 """
 KNOWN_UNITS = frozenset(_UNITS.split()) | frozenset(CURRENCIES)
+_UNSIGNED = re.compile(r"[^-+<>=≤≥(]*[0-9]")
 _MARKS = {" ": "[ \u00a0\u202f]", "'": "['’]"}
 _SAMPLED = 2000  # different texts of a column that decide about its style
 _US = re.compile(r"[0-9],[0-9]{3}\.[0-9]|[0-9],[0-9]{3},[0-9]{3}")
@@ -142,17 +143,35 @@ def parse_value(text: str, style: NumberStyle = POINT) -> Value | None:
     (Value(low=-inf, high=0.5, unit=''), Value(low=0.2, high=0.5, unit=''))
     >>> parse_value("21%"), parse_value("$ 1,250.5", NumberStyle(".", ","))
     (Value(low=21.0, high=21.0, unit='%'), Value(low=1250.5, high=1250.5, unit='$'))
-    >>> parse_value("tea")
+    >>> parse_value("(1250)"), parse_value("tea")
+    (Value(low=-1250.0, high=-1250.0, unit=''), None)
     """
     number = parse_number(text, style)
     if number is not None:
         return Value(number, number)
     text = text.strip().replace("−", "-")
+    if is_in_brackets(text):
+        return _parse_negative(text[1:-1], style)
     if (found := _parse_ends(text, style)) is not None:
         return found
     amount, unit = split_unit(text)
     found = _parse_ends(amount, style) if unit else None
     return None if found is None else found._replace(unit=unit)
+
+
+def is_in_brackets(text: str) -> bool:
+    """Whether a text is in brackets, as negative numbers of accounts are."""
+    return text.startswith("(") and text.endswith(")")
+
+
+def _parse_negative(text: str, style: NumberStyle) -> Value | None:
+    """A number without a sign, as the negative one that it is in brackets."""
+    if not _UNSIGNED.match(text):
+        return None
+    found = parse_value(text, style)
+    if found is None or found.low != found.high:
+        return None
+    return Value(-found.low, -found.low, found.unit)
 
 
 def _parse_ends(text: str, style: NumberStyle) -> Value | None:
@@ -290,11 +309,15 @@ def find_certain_style(texts: Iterable[str]) -> NumberStyle | None:
 
 
 class NumberFormat(NamedTuple):
-    """How the numbers of a column are written: their style, and what is before and after them."""
+    """How the numbers of a column are written: their style, and what is before and after them.
+
+    With ``brackets``, negative numbers are in brackets, without a sign.
+    """
 
     style: NumberStyle = POINT
     before: str = ""
     after: str = ""
+    brackets: bool = False
 
 
 PLAIN_FORMAT = NumberFormat()
@@ -306,19 +329,29 @@ def find_format(texts: Sequence[str], style: NumberStyle) -> NumberFormat:
     Examples
     --------
     >>> find_format(["3", "$ 1,250", "$ 2,000"], NumberStyle(".", ","))
-    NumberFormat(style=NumberStyle(decimal='.', thousands=','), before='$ ', after='')
+    NumberFormat(style=NumberStyle(decimal='.', thousands=','), before='$ ', after='', brackets=False)
     """
+    brackets = any(is_in_brackets(text.strip()) for text in texts)
+    style = _as_written(style, texts)
     if style == COMMA and not any("," in text for text in texts):
         style = POINT  # a comma would be possible, but there is none
     for text in texts:
         value = parse_value(text, style)
         if value is not None and value.unit and value.low == value.high:
-            found = re.fullmatch(
-                r"([^0-9+.-]*)[-+]?([^0-9+.-]*)(.*[0-9]\.?)([^0-9]*)", text.strip()
-            )
+            inner = text.strip().strip("()")
+            found = re.fullmatch(r"([^0-9+.-]*)[-+]?([^0-9+.-]*)(.*[0-9]\.?)([^0-9]*)", inner)
             if found:
-                return NumberFormat(style, found[1] + found[2], found[4])
-    return NumberFormat(style)
+                return NumberFormat(style, found[1] + found[2], found[4], brackets)
+    return NumberFormat(style, brackets=brackets)
+
+
+def _as_written(style: NumberStyle, texts: Iterable[str]) -> NumberStyle:
+    """The style with the mark between thousands that is in the texts: one of several spaces, say."""
+    if style.thousands not in _MARKS:
+        return style
+    groups = re.compile(rf"[0-9]({_MARKS[style.thousands]})[0-9]{{3}}")
+    found = next(filter(None, map(groups.search, texts)), None)
+    return style if found is None else style._replace(thousands=found[1])
 
 
 def apply_format(number: str, format: NumberFormat) -> str:
@@ -328,6 +361,8 @@ def apply_format(number: str, format: NumberFormat) -> str:
     --------
     >>> apply_format("-12345.6", NumberFormat(NumberStyle(",", "."), after=" €"))
     '-12.345,6 €'
+    >>> apply_format("-12.5", NumberFormat(before="$", brackets=True))
+    '($12.5)'
     """
     if format == PLAIN_FORMAT or not number:
         return number
@@ -336,4 +371,5 @@ def apply_format(number: str, format: NumberFormat) -> str:
     if format.style.thousands and whole.isdigit():
         whole = f"{int(whole):,}".replace(",", format.style.thousands)
     mark = format.style.decimal if point else ""
-    return f"{sign}{format.before}{whole}{mark}{rest}{format.after}"
+    text = f"{format.before}{whole}{mark}{rest}{format.after}"
+    return f"({text})" if sign and format.brackets else f"{sign}{text}"

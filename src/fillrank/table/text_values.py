@@ -30,10 +30,19 @@ from fillrank.table.number_text import (
 )
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# Dates and times in other formats: 1.5.2024, 5/1/24, 2024-05-01 13:00Z, 13:00:05.
+_CLOCK = r"[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?(?: ?[ap]m)?"
+_OTHER_DATE = re.compile(
+    rf"(?:[0-9]{{1,4}}([./-])[0-9]{{1,2}}\1[0-9]{{2,4}}(?:,?[ T].*)?|{_CLOCK})", re.IGNORECASE
+)
+_LISTED = re.compile(r"\([0-9]{1,2}\)")  # the items of a list, if all values are like this
 _YES_NO = (("no", "yes"), ("n", "y"), ("false", "true"))
+_YES_NO_WORDS = {word for pair in _YES_NO for word in pair}
+_ABBREVIATIONS = {"n": "no", "y": "yes", "f": "false", "t": "true"}
 # Categories with more levels than this, or with a level for nearly every row, say nothing about others.
 _MOST_LEVELS = 200
-_MANY_LEVELS = 50
+_MANY_LEVELS, _SEVERAL_LEVELS = 50, 10
+_NEARLY_ALL = 0.8  # of the values, if there are several levels
 _SHOWN = 60  # characters of a value in a message
 
 
@@ -112,6 +121,8 @@ def judge_text(
         del counts[text]
     best = find_style((str(text) for text in counts), style)
     parsed = {text: parse_value(str(text), best) for text in counts}
+    if all(_LISTED.fullmatch(str(text)) for text, value in parsed.items() if _is_number(value)):
+        parsed = {text: None if _is_number(value) else value for text, value in parsed.items()}
     _judge_units(texts, counts, parsed, place)
     n_numbers = sum(count for text, count in counts.items() if _is_number(parsed[text]))
     words = [text for text, value in parsed.items() if value is None]
@@ -302,11 +313,28 @@ def _dates(levels: Sequence[Any]) -> dict[Any, float] | None:
 
 
 def _categories(texts: Sequence[Any], levels: list[Any], n_values: int) -> ColumnValues | LeftOut:
+    remark = _remark_on_levels(levels)
     if (left_out := too_many_levels(len(levels), n_values)) is not None:
-        return left_out
+        return LeftOut(remark) if remark.what == "unread_dates" else left_out
     if (yes_no := _yes_no(levels)) is not None:
         return _codes(texts, yes_no, is_ordered=False, what="yes_no")
-    return _codes(texts, sorted(levels, key=str), is_ordered=False, what="category")
+    return _codes(texts, sorted(levels, key=str), is_ordered=False)._replace(remark=remark)
+
+
+def _remark_on_levels(levels: Sequence[Any]) -> Remark:
+    """What users may not expect of the levels of a category."""
+    words = [str(level).strip().lower() for level in levels]
+    if words and all(map(_OTHER_DATE.fullmatch, words)):
+        return Remark("unread_dates", repr(levels[0]))
+    if {*words} <= {*_YES_NO_WORDS, *_ABBREVIATIONS}:
+        words = [_ABBREVIATIONS.get(word, word) for word in words]
+    spellings: dict[str, list[Any]] = {}
+    for level, word in zip(levels, words, strict=True):
+        spellings.setdefault(word, []).append(level)
+    several = next((each for each in spellings.values() if len(each) > 1), None)
+    if several is None or len(spellings) == 1:
+        return Remark("category")
+    return Remark("spellings", f"{several[0]!r} and {several[1]!r}")
 
 
 def _yes_no(levels: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -324,7 +352,8 @@ def too_many_levels(n_levels: int, n_values: int) -> LeftOut | None:
         return LeftOut(Remark("empty"))
     if n_levels == 1:
         return LeftOut(Remark("constant"))
-    nearly_all = n_levels == n_values or (n_levels > _MANY_LEVELS and 2 * n_levels >= n_values)
-    if nearly_all or n_levels > _MOST_LEVELS:
+    nearly_all = n_levels >= _NEARLY_ALL * n_values and n_levels > _SEVERAL_LEVELS
+    many = n_levels > _MANY_LEVELS and 2 * n_levels >= n_values
+    if n_levels == n_values or nearly_all or many or n_levels > _MOST_LEVELS:
         return LeftOut(Remark("distinct", n_values=n_levels))
     return None

@@ -232,7 +232,7 @@ def column_statistics(observations: Observations) -> ColumnStatistics:
     column, values, n = observations.column_index, observations.values, observations.shape[1]
     count = np.bincount(column, minlength=n)
     # Scaled by a power of two, which is exact: no square overflows.
-    size = 2.0 ** math.frexp(float(np.abs(values).max(initial=0.0)))[1] or 1.0
+    size = 2.0 ** (math.frexp(float(np.abs(values).max(initial=0.0)))[1] - 1)
     values = values / size
     with np.errstate(invalid="ignore"):
         mean = np.bincount(column, values, n) / count
@@ -280,15 +280,16 @@ def choose_units(observations: Observations) -> UnitsChoice:
     if observations.value_range() is not None:
         return UnitsChoice(False, "the values are ratings on one scale")
     count, mean, sd = column_statistics(observations)
-    judged = (count >= _FEWEST_TO_JUDGE) & (sd > 1e-13 * np.abs(mean))
-    if judged.sum() < 2:
-        return UnitsChoice(False, "too few columns vary to compare their scales")
-    count, mean, sd = count[judged], mean[judged], sd[judged]
-    typical = float(np.median(sd))
-    if _has_unlike_scale(count, sd / typical):
+    is_long = count >= _FEWEST_TO_JUDGE
+    varies = is_long & (sd > 1e-13 * np.abs(mean))
+    mean, count, sd = mean[is_long], count[varies], sd[varies]  # a constant may be far away, too
+    typical = float(np.median(sd)) if sd.size else math.nan
+    if sd.size >= 2 and _has_unlike_scale(count, sd / typical):
         what, low, high = "standard deviations", sd.min(), sd.max()
-    elif np.ptp(mean) > _UNLIKE_MEANS * typical:
+    elif sd.size and np.ptp(mean) > _UNLIKE_MEANS * typical:
         what, low, high = "means", mean.min(), mean.max()
+    elif sd.size < 2:
+        return UnitsChoice(False, "too few columns vary to compare their scales")
     else:
         return UnitsChoice(False, "the columns are alike in mean and standard deviation")
     return UnitsChoice(True, f"the {what} of the columns range from {low:.3g} to {high:.3g}")
