@@ -3,6 +3,7 @@ import pytest
 
 from fillrank.posterior import mean as module
 from fillrank.posterior.mean import mean_draw
+from fillrank.samplers.model import Noise
 from helpers.posterior_draws import some_draws
 from reference.planted import plant
 
@@ -66,6 +67,22 @@ def test_a_single_draw_is_its_own_mean():
     assert mean.left is draw.left
     assert mean.right is draw.right
     assert mean.noise is draw.noise
+
+
+def test_noise_is_averaged_by_cells():
+    """sigma^2 and the precisions of columns share a scale that may differ by orders of magnitude."""
+    rng = np.random.default_rng(0)
+    draws = []
+    for draw in some_draws(10, 9, n_draws=20):
+        scale = 10.0 ** rng.normal(0, 3)
+        rows, columns = rng.gamma(5.0, 0.2, 10), rng.gamma(5.0, 0.2, 9)
+        draws.append(draw._replace(noise=Noise(scale * rng.gamma(5.0), rows, scale * columns)))
+    cells = np.ix_(range(10), range(9))
+    variances = np.mean([draw.noise.at(*cells) for draw in draws], axis=0)
+    noise = mean_draw(draws).noise
+    assert noise.average() == pytest.approx(variances.mean())
+    np.testing.assert_allclose(noise.row_scales(), np.sqrt(variances.mean(axis=1)))
+    np.testing.assert_allclose(noise.column_scales(), np.sqrt(variances.mean(axis=0)))
 
 
 def test_a_mean_has_no_weights_of_features():

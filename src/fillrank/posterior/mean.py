@@ -49,13 +49,25 @@ def mean_draw(draws: list[Draw]) -> Draw:
 
 
 def _average_noise(noises: list[Noise]) -> Noise:
-    """Gaussian noise with the average variance, and averages of the relative variances."""
+    """Gaussian noise whose variances, of the table, each row and each column, are the averages.
+
+    Draws are averaged by their cells: sigma^2 and the precisions share a scale that varies from draw to
+    draw, so that averages of each alone would belong together in no draw.
+    """
+    total = 0.0
     rows, columns = np.zeros(noises[0].rows.size), np.zeros(noises[0].columns.size)
     for noise in noises:
-        rows += 1.0 / noise.rows
-        columns += 1.0 / noise.columns
-    n = len(noises)
-    return Noise(sum(noise.variance for noise in noises) / n, n / rows, n / columns)
+        of_table = noise.average()
+        total += of_table
+        rows += of_table * _relative(noise.rows)
+        columns += of_table * _relative(noise.columns)
+    return Noise(total / len(noises), total / rows, total / columns)
+
+
+def _relative(precisions: np.ndarray) -> np.ndarray:
+    """The variances for some precisions, over their mean."""
+    variances = 1.0 / precisions
+    return variances / variances.mean()
 
 
 def _average(sides: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
