@@ -53,6 +53,8 @@ _MAX_INTERVALS = 3000
 _MAX_POINTS = 3000
 # The number of held-out values whose interval is drawn.
 _N_BARS = 40
+# How far the axes go beyond the values, relative to their range, to show intervals.
+_MOST_BEYOND = 0.25
 
 
 class HeldOut(NamedTuple):
@@ -293,10 +295,17 @@ def predicted(model: Any, test: Any, ax: Axes | None = None, *, level: float = 0
         if len(values) <= _MAX_POINTS:
             bars = np.flatnonzero(sides[some] == 0)[:_N_BARS]
             _draw_intervals(ax, means[some[bars]], values[some[bars]], low[bars], high[bars], level)
-            limits = axis_limits(limits, low[bars], high[bars], margin=0.0)
+            limits = _extend(limits, low[bars], high[bars])
     ax.set(xlim=limits, ylim=limits, aspect="equal")
     finish_axes(ax, title, f"predicted value, {units}", f"held-out value, {units}")
     return ax
+
+
+def _extend(limits: tuple[float, float], low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+    """Extend limits to intervals, but not so far that a few wide ones press the values together."""
+    most = _MOST_BEYOND * (limits[1] - limits[0])
+    start, stop = axis_limits(limits, low, high, margin=0.0)
+    return max(start, limits[0] - most), min(stop, limits[1] + most)
 
 
 def _draw_limits(ax: Axes, means: np.ndarray, values: np.ndarray, sides: np.ndarray) -> None:
