@@ -15,7 +15,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 from markupsafe import Markup
 
-from fillrank.report.style import ACCENT, FAINT, INK, MUTED
+from fillrank.report.style import ACCENT, FAINT, INK, MUTED, QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ SIZE, SQUARE, LOW = (4.9, 3.3), (4.6, 4.6), (4.9, 2.2)
 _DOTS_PER_INCH = 180  # of images within a plot
 _MOST_SHAPES = 600  # points of a plot that are shapes; more are an image
 _MOST_TIPS = 200
-_COLOURS = {INK: "ink", MUTED: "muted", FAINT: "faint", ACCENT: "accent"}
+_COLOURS = {INK: "ink", MUTED: "muted", QUIET: "quiet", FAINT: "faint", ACCENT: "accent"}
 _COLOURS |= {"#ffffff": "white", "#000000": "text"}
 _DROPPED = ("metadata", "style")
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"

@@ -21,7 +21,7 @@ from fillrank.report.columns import columns_of_kinds, is_mixed, units_of_table
 from fillrank.report.names import Name
 from fillrank.report.style import (
     INK,
-    MUTED,
+    QUIET,
     count_noun,
     finish_axes,
     format_label,
@@ -166,7 +166,7 @@ def map(model: Any, side: Side = "rows", ax: Axes | None = None) -> Axes:
         alignment, offset = ("right", -4) if x[k] > middle else ("left", 4)
         ax.annotate(
             format_label(projection.labels[k], _MAX_LABEL), (x[k], y[k]), xytext=(offset, 4),
-            ha=alignment, textcoords="offset points", fontsize="small", color=MUTED,
+            ha=alignment, textcoords="offset points", fontsize="small", color=QUIET,
             parse_math=False, usetex=False,
         )  # fmt: skip
     ax.set_aspect("equal", adjustable="datalim")

@@ -14,6 +14,7 @@ from fillrank.report.style import (
     FAINT,
     INK,
     MUTED,
+    QUIET,
     REFERENCE,
     UNITS,
     count_noun,
@@ -142,7 +143,7 @@ def _mark_shrunk(ax: Axes, order: np.ndarray, floor: float) -> None:
     )
     ax.annotate(
         "shrunk towards zero: the data do not need them", (0.0, 0.0), xycoords="axes fraction",
-        color=MUTED, xytext=(5, 7), textcoords="offset points", va="bottom", fontsize="small",
+        color=QUIET, xytext=(5, 7), textcoords="offset points", va="bottom", fontsize="small",
     )  # fmt: skip
 
 
@@ -248,7 +249,7 @@ def _shade_burn_in(ax: Axes, burn_in: int) -> None:
         return
     ax.axvspan(0.5, burn_in + 0.5, color=FAINT, alpha=0.35, linewidth=0, label="burn-in")
     ax.annotate(
-        "burn-in, discarded", (0.5, 1.0), xycoords=("data", "axes fraction"), color=MUTED,
+        "burn-in, discarded", (0.5, 1.0), xycoords=("data", "axes fraction"), color=QUIET,
         xytext=(5, -5), textcoords="offset points", va="top", fontsize="small",
     )  # fmt: skip
 

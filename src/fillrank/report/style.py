@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 INK = "#1f4e79"  # the subject of the plot
 MUTED = "#8a94a0"  # secondary lines and points
+QUIET = "#566573"  # secondary text, which needs more contrast than lines
 FAINT = "#d3d9df"  # background
 ACCENT = "#c8553d"  # references to compare with
 REFERENCE: dict[str, Any] = {"color": ACCENT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
