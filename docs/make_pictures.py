@@ -32,21 +32,21 @@ def _table(ax, matrix, title):
 
 
 def overview():
-    """The demo's table with its holes, filled, and one station with its intervals."""
+    """The demo's table with its missing values, completed, and one station with its intervals."""
     weather = generate_weather()
     model = fr.GASR(random_state=0, progress=False)
-    filled = model.fit_transform(weather.read)
-    station = int(np.argsort(np.isfinite(weather.read).sum(axis=1))[75])
+    filled = model.fit_transform(weather.readings)
+    station = int(np.argsort(np.isfinite(weather.readings).sum(axis=1))[75])
     days = np.arange(20, 56)
     low, high = model.predict_interval(station, days, level=0.9, kind="signal")
 
     figure = Figure(figsize=(12, 3.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1.5])
-    _table(left, weather.read, "60% of the readings are lost")
+    _table(left, weather.readings, "60% of the readings are lost")
     _table(middle, filled, f"filled in; {model.rank_} factors found")
     right.vlines(days + 1, low, high, color=BAND, lw=5, label="90% interval")
     right.plot(days + 1, weather.truth[station, days], "_", color=INK, ms=6, mew=1.6, label="truth")
-    right.plot(days + 1, weather.read[station, days], "o", color=DOT, ms=3.5, label="readings")
+    right.plot(days + 1, weather.readings[station, days], "o", color=DOT, ms=3.5, label="readings")
     right.set(title="one station: the truth was not shown to it", xlabel="day", ylabel="degrees")
     right.legend(frameon=False, ncols=3, fontsize=8, loc="lower center")
     low_end, high_end = right.get_ylim()
@@ -54,12 +54,6 @@ def overview():
     for ax in (left, middle, right):
         ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(IMAGES / "overview.png", dpi=110)
-
-
-def spectrum():
-    """The spectrum of the demo's table."""
-    model = fr.GASR(random_state=0, progress=False).fit(generate_weather().read)
-    fr.plot.spectrum(model).figure.savefig(IMAGES / "spectrum.png", dpi=110)
 
 
 def features():
@@ -87,9 +81,9 @@ def report():
     if browser is None:
         raise SystemExit("report.png needs chromium or google-chrome: install one of them.")
     weather = generate_weather()
-    stations = [f"station {i:03d}" for i in range(1, len(weather.read) + 1)]
-    days = [f"day {j}" for j in range(1, weather.read.shape[1] + 1)]
-    data = fr.Observations.of(pd.DataFrame(weather.read, stations, days))
+    stations = [f"station {i:03d}" for i in range(1, len(weather.readings) + 1)]
+    days = [f"day {j}" for j in range(1, weather.readings.shape[1] + 1)]
+    data = fr.Observations.of(pd.DataFrame(weather.readings, stations, days))
     train, test = data.split(0.1, random_state=0)
     model = fr.GASR(random_state=0, progress=False).fit(train)
     with TemporaryDirectory() as folder:
@@ -238,7 +232,7 @@ def _sections(page):
                 yield dict(names)
 
 
-PICTURES = {make.__name__: make for make in (overview, spectrum, features, gallery, report)}
+PICTURES = {make.__name__: make for make in (overview, features, gallery, report)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(

@@ -111,7 +111,9 @@ def test_other_methods(method):
     assert filled
     assert all((cell["low"] is not None) == about["intervals"] for cell in filled)
     assert view.recommend(3, "mean")["cells"]
-    assert len(view.nearest("columns", 0)["nearest"]) in (0, 10)
+    nearest = view.nearest("columns", 0)["nearest"]
+    assert len(nearest) <= 10
+    assert all(each["similarity"] > 0 for each in nearest)
     json.dumps([about, line], allow_nan=False)
 
 
@@ -124,6 +126,8 @@ def test_a_model_that_has_not_converged_says_so():
         found
         == f"not converged: {run.diagnostics().reason}. Set n_sweeps above the 12 of this run."
     )
+    options = ModelView(run, "t", setting=lambda each: f"--{each.name.removeprefix('n_')}")
+    assert options.about()["not_converged"].endswith("Set --sweeps above the 12 of this run.")
     solver = fr.SoftImpute(penalty=0.5, max_iterations=1, tolerance=1e-12, progress=False).fit(
         table
     )

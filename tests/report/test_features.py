@@ -65,7 +65,7 @@ def test_effects_are_shown_strongest_first():
     widths = [patch.get_width() for patch in ax.patches]
     np.testing.assert_allclose(widths, 2 * found.strength)
     assert ax.get_title(loc="left") == "Features of rows: change of predictions"
-    assert ax.get_xlabel() == "change of predictions, in standard units"
+    assert ax.get_xlabel() == "change of predictions, in the table's units"
 
 
 @pytest.mark.parametrize("container", [dict, pl.DataFrame])

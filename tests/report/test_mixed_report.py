@@ -64,7 +64,7 @@ def test_every_column_has_its_kind_and_its_scores(tmp_path, no_plots):
     assert found["lead"][1] == "it has limits, and all values are above 0"
     assert re.fullmatch(r"1\.2\d* to 9(\.\d+)?; \d+ limits", found["lead"][2])
     assert found["answer"][2] == ", ".join(ANSWERS)
-    assert found["stars"][2] == "1, 2, 3, 4, 5"
+    assert found["stars"][2] == "1 to 5"
     assert re.fullmatch(r"19\d\d-\d\d-\d\d to (19|20)\d\d-\d\d-\d\d", found["born"][2])
     scores = fr.score_by_column(test, model).set_index("column")
     for name, line in found.items():
@@ -163,7 +163,7 @@ def test_the_certainty_is_that_of_numbers_in_standard_deviations():
     sd = columns.standard_of(model).sd[found.columns]
     np.testing.assert_allclose(found.widths, (found.high - found.low) / sd)
     assert (np.diff(found.widths) >= 0).all()
-    assert fr.plot.certainty(model).get_xlabel().endswith("in standard deviations of the column")
+    assert fr.plot.certainty(model).get_xlabel().endswith("SD of the column")
 
 
 def test_held_out_plots_leave_out_what_has_no_order():
@@ -266,3 +266,37 @@ def test_latent_numbers_have_the_labels_of_their_columns_in_arviz():
     labels = np.repeat(model.observations_.column_labels, [1] * 6 + [2] + [1] * 2)  # region has two
     expected = labels[model.traces_.probe_columns]
     assert cells["cell_column"].values.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([1, 2, 3, 4], "1 to 4"),
+        ([-1, 0, 1], "-1 to 1"),
+        ([0, 1], "0, 1"),
+        ([1, 2, 4], "1, 2, 4"),
+        (["--1", "0", "1"], "--1, 0, 1"),
+    ],
+)
+def test_whole_numbers_in_a_row_are_a_range(values, text, monkeypatch):
+    model, _ = mixed_model()
+    names = [str(value) for value in values]
+    monkeypatch.setattr(columns, "level_names", lambda *_: names)
+    j = model.observations_.column_labels.tolist().index("stars")
+    assert columns._describe_values(model, j) == text
+
+
+def test_values_have_no_zeros_at_the_end():
+    data = mixed_model()[0].observations_
+    numbers = np.array([1.70, 0.035, 1200.0, 1e-7, 20.0])
+    assert columns.format_values(data, 0, numbers) == ["1.7", "0.035", "1,200", "1.00e-07", "20"]
+
+
+def test_many_columns_are_in_a_box_that_scrolls(tmp_path, no_plots, monkeypatch):
+    for most, classes in ((20, "scroll"), (3, "scroll long")):
+        monkeypatch.setattr(html, "_N_COLUMNS", most)
+        write_report(mixed_model()[0], tmp_path / "report.html")
+        page = read(tmp_path / "report.html")
+        boxes = [attrs for tag, attrs in page.tags if "scroll" in attrs.get("class", "")]
+        assert boxes[0]["class"] == classes
+        assert ("tabindex" in boxes[0]) == (most == 3)

@@ -6,7 +6,7 @@ import pytest
 import fillrank as fr
 from fillrank.completions import convergence
 from fillrank.errors import describe
-from fillrank.report import charts, html
+from fillrank.report import charts, html, style
 from fillrank.report.distributions import HEIGHT, distributions_of
 from fillrank.report.html import write_report
 from fillrank.report.interface import Interface
@@ -67,12 +67,11 @@ def test_notes_say_what_was_understood(page_of):
     notes = page_of(model).text["summary"].partition("What was understood of the table")[2]
     for note in model.completion_.record.notes:
         assert note in notes
-    assert "name its kind with kinds." in notes
     notes = page_of(model, interface=COMMAND).text["summary"].partition("understood")[2]
     assert "Read <i>: a wide table." in notes
     assert "holds days" in notes
     assert "dates" not in notes
-    assert "name its kind with --kinds." in notes
+    assert "the option --kinds." in page_of(model, interface=COMMAND).text["columns"]
 
 
 def test_the_command_comes_before_python(page_of):
@@ -143,3 +142,25 @@ def test_distributions_are_those_of_the_columns():
     )
     for each in found.values():
         assert max(max(bar.observed, bar.filled) for bar in each.bars) == HEIGHT
+
+
+def test_titles_are_text_of_the_page_and_plots_are_described():
+    def draw(ax):
+        ax.plot([1, 2], [1, 2])
+        style.finish_axes(ax, "What follows", "sweep", "residual,\nin units")
+        return ax
+
+    chart = charts.render(draw)
+    assert chart.title == "What follows"
+    assert "What follows" not in chart.svg
+    assert 'aria-label="Plot of residual, in units against sweep"' in chart.svg
+
+
+def test_densities_are_images():
+    """Colours that stand for numbers follow the page as a whole, or not at all."""
+
+    def draw(ax):
+        ax.hexbin([0, 1, 1], [0, 1, 1], gridsize=5, cmap=style.density_colours(), mincnt=1)
+        return ax
+
+    assert "<image" in charts.render(draw).svg

@@ -6,7 +6,8 @@ from matplotlib.figure import Figure
 
 import fillrank as fr
 from fillrank.report import cells, held_out
-from fillrank.report.maps import outermost, project, select_points
+from fillrank.report.maps import Projection, outermost, project, select_points, svg_map
+from fillrank.report.names import Names
 from fillrank.report.style import format_label
 from fillrank.report.summary import format_together, reproduction_caveats, reproduction_code
 from fillrank.table.observations import fingerprint
@@ -282,3 +283,18 @@ def test_the_fingerprint_depends_on_values_and_positions():
     moved = X[::-1]
     assert first == fingerprint(fr.Observations.from_matrix(X))
     assert len({first, *(fingerprint(fr.Observations.from_matrix(Y)) for Y in (other, moved))}) == 3
+
+
+def test_few_points_of_a_map_have_labels_beside_them():
+    """Labels cover neither each other nor points; those of the outermost points are placed first."""
+    angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    ring = np.column_stack([np.cos(angles), np.sin(angles)])
+    points = np.concatenate([ring, [[0.0, 0.0], [0.0, 1e-3], [1e-3, 0.0]]])
+    labels = np.array([f"place {k}" for k in range(15)], dtype=object)
+    drawn = svg_map(Projection(points, labels, 1.0, "rows"), Names().row)
+    names = [label.text for label in drawn.labels]
+    assert {f"place {k}" for k in range(12)} <= set(names)
+    assert len(names) <= 14  # of three in the same place, one on each side
+    many = np.random.default_rng(0).normal(size=(100, 2))
+    drawn = svg_map(Projection(many, np.arange(100), 1.0, "rows"), Names().row)
+    assert 0 < len(drawn.labels) <= 12

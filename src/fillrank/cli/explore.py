@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fillrank.cli import options
-from fillrank.cli.messages import escape, report, stdout
+from fillrank.cli.messages import escape, option, report, stdout
 from fillrank.cli.titles import TitleFiles
 
 
@@ -39,7 +39,8 @@ def explore(
 
     fitted = fr.load(model)
     titles = TitleFiles(row_titles, column_titles).read(fitted.observations_, quiet=False)
-    with Explorer(ModelView(fitted, model.stem, **titles.arguments()), port) as server:
+    view = ModelView(fitted, model.stem, **titles.arguments(), setting=option)
+    with Explorer(view, port) as server:
         n_rows, n_columns = fitted.observations_.shape
         about = f"{type(fitted).__name__}, {n_rows:,} rows x {n_columns:,} columns"
         report(f"{escape(str(model))}: {about}. Open this address; Ctrl-C ends the explorer.")

@@ -11,6 +11,7 @@ import numpy as np
 from fillrank.completion import Completion
 from fillrank.completions.user_values import decode
 from fillrank.report.columns import level_names, limit_sides, standard_of
+from fillrank.report.summary import format_together
 from fillrank.runtime.threads import Workers
 from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
@@ -50,7 +51,8 @@ class MixedCells:
         elif self._has_levels[j]:
             found["bars"] = self._bars(cell.row, j)
         if not cell.is_known and math.isfinite(cell.low):
-            found["between"] = f"{self.text(j, cell.low)} to {self.text(j, cell.high)}"
+            found["text"], low, high = self._texts(j, cell)
+            found["between"] = f"{low} to {high}"
         if own_axis:
             found["axis"] = None if self._has_levels[j] else self._axis(j, cell.low, cell.high)
         return found
@@ -58,6 +60,13 @@ class MixedCells:
     def text(self, j: int, value: float) -> str:
         """A value of a column as text."""
         return value_text(self._model.observations, j, value, self._kinds[j])
+
+    def _texts(self, j: int, cell: CellNumbers) -> list[str]:
+        """A value and the ends of its interval, with the decimals that the interval needs."""
+        values = (cell.value, cell.low, cell.high)
+        if self._kinds[j] in ("number", "positive") and not _is_date(self._model.observations, j):
+            return format_together(*values, width=cell.high - cell.low)
+        return [self.text(j, value) for value in values]
 
     def has_axis(self, j: int) -> bool:
         """Whether the values of a column are on a scale of numbers."""
@@ -108,9 +117,13 @@ class MixedCells:
         return np.array([np.where(np.isnan(end), standard.mean, end) for end in (low, high)])
 
 
+def _is_date(data: Observations, j: int) -> bool:
+    return data.column_types is not None and data.column_types[j].values == "datetime"
+
+
 def value_text(data: Observations, j: int, value: float, kind: str) -> str:
     """A value of a column as text: whole counts, days of dates, and levels as users have them."""
-    if kind == "count" or (data.column_types and data.column_types[j].values == "datetime"):
+    if kind == "count" or _is_date(data, j):
         value = float(np.rint(value))
     decoded = decode(data, np.array([j]), np.array([value]))[0]
     return f"{decoded:.4g}" if isinstance(decoded, float) else as_text(decoded)

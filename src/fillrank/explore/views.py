@@ -11,12 +11,13 @@ import numpy as np
 
 from fillrank.completion import Completion
 from fillrank.completions.convergence import convergence_of
+from fillrank.errors import SettingFormat, describe
 from fillrank.estimators.base import Estimator
 from fillrank.explore.label_search import LabelSearch
 from fillrank.explore.mixed_cells import CellNumbers, MixedCells
 from fillrank.posterior.recommend import By, TopQuery, nothing_left_out, seen
 from fillrank.posterior.similarity import Similarity, signal_factors
-from fillrank.report.columns import columns_of_kinds, is_mixed
+from fillrank.report.columns import columns_of_kinds, is_mixed, limit_sides
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.table.entries import Entries
 from fillrank.table.titles import NO_TITLES, Titles
@@ -52,6 +53,8 @@ class ModelView:
         The title of the page.
     row_titles, column_titles : mapping, optional
         What rows and columns are, by the text of their labels, to be shown with these.
+    setting : callable
+        Writes a setting in advice, as `fillrank.errors.describe` takes it.
     """
 
     def __init__(
@@ -60,9 +63,12 @@ class ModelView:
         title: str,
         row_titles: Titles | None = None,
         column_titles: Titles | None = None,
+        *,
+        setting: SettingFormat = str,
     ):
         self.model: Completion = model.completion_
         self.title = title
+        self._setting = setting
         data = model.observations_
         self.labels: dict[Side, LabelSearch] = {
             "rows": LabelSearch(data.row_labels, row_titles or NO_TITLES),
@@ -96,7 +102,6 @@ class ModelView:
         data = self.model.observations_
         n_rows, n_columns = data.shape
         rank = getattr(self.model, "rank_", None)
-        found = convergence_of(self.model)
         return {
             "title": self.title,
             "method": self.model.method,
@@ -104,13 +109,21 @@ class ModelView:
             "columns": n_columns,
             "entries": len(data) if self.has_entries else None,
             "rank": None if rank is None else int(rank),
-            "not_converged": str(found) if found.converged is False else None,
+            "not_converged": self._describe_convergence(),
             "intervals": self.has_intervals,
             "level": LEVEL,
             "orders": self._orders(),
             "mixed": self.mixed is not None,
             "titled": self._titled,
+            "limits": bool(limit_sides(data).any()),
         }
+
+    def _describe_convergence(self) -> str | None:
+        """Why the fit has not converged, and what to do; None if it has, or if that is not known."""
+        found = convergence_of(self.model)
+        if found.converged is not False:
+            return None
+        return describe(found.warning("not converged"), self._setting)
 
     def _orders(self) -> list[str]:
         """The orders of recommendations; none if columns cannot be compared with each other."""
@@ -196,7 +209,7 @@ class ModelView:
         }
 
     def nearest(self, side: Side, at: int) -> dict[str, Any]:
-        """The rows (or columns) that are most similar to this one; categories have no direction."""
+        """The rows (or columns) with the most similar patterns; categories have no direction."""
         labels = self.labels[side]
         is_left_out = np.zeros(len(labels.texts), dtype=bool)
         if side == "columns":
@@ -209,7 +222,7 @@ class ModelView:
                 sides = (left, right) if side == "rows" else (right, left)
                 self._similarity[side] = Similarity(*sides)
         found = self._similarity[side].nearest(at, BEST + int(is_left_out.sum()))
-        found = [(i, c) for i, c in found if not is_left_out[i]][:BEST]
+        found = [(i, c) for i, c in found if c > 0 and not is_left_out[i]][:BEST]
         return {
             "nearest": [{"at": i, "similarity": number(c)} | labels.describe(i) for i, c in found]
         }

@@ -258,7 +258,7 @@ def _draw_d(ax: Axes, numbers: Mapping[str, Any], q: int) -> None:
     )  # fmt: skip
     ax.set_yscale("log")
     use_decimal_ticks(ax.yaxis)
-    use_integer_ticks(ax)
+    use_integer_ticks(ax.xaxis)
     ax.legend(frameon=False, fontsize="small", loc="lower center")
     finish_axes(
         ax, f"(b) d of a {10 * q} x {10 * q} matrix of rank {q}", "factor, in order of d", "d"

@@ -12,7 +12,13 @@ import numpy as np
 
 from fillrank.completions.unknown_labels import find_cells
 from fillrank.errors import InputError, NotSupportedError
-from fillrank.report.columns import NUMBER_KINDS, columns_of_kinds, is_mixed, standard_of
+from fillrank.report.columns import (
+    NUMBER_KINDS,
+    columns_of_kinds,
+    have_one_unit,
+    is_mixed,
+    standard_of,
+)
 from fillrank.report.style import (
     FAINT,
     INK,
@@ -22,6 +28,7 @@ from fillrank.report.style import (
     density_colours,
     finish_axes,
     get_axes,
+    use_integer_ticks,
     value_colours,
 )
 from fillrank.table.observations import Observations
@@ -32,13 +39,14 @@ if TYPE_CHECKING:
 
 # Intervals of this many cells take some seconds.
 MAX_CELLS = 200_000
-COLUMN_SD = "in standard deviations of the column"
+COLUMN_SD = "SD of the column"
 # The most rows and columns of an image: about one for each pixel.
 MAX_BLOCKS = 300
 # Colours end at these quantiles: an outlier must not make all other values look equal.
 _COLOUR_QUANTILES = (0.01, 0.99)
 # The histogram ends at this quantile: a few very wide intervals must not make all others one bar.
 _WIDTH_QUANTILE = 0.999
+_MOST_BINS = 50
 
 
 class CellIntervals(NamedTuple):
@@ -93,15 +101,14 @@ def missing_intervals(model: Any, level: float = 0.9) -> CellIntervals:
     """Return the credible intervals of missing cells: all, or a random sample of 200,000.
 
     The intervals are those of the value without noise. In a table of mixed kinds, the cells are those
-    of numbers, and widths are in standard deviations of the column. If a model was saved without its
-    entries, all cells count as missing.
+    of numbers. If columns have different units, widths are in standard deviations of the column. If a
+    model was saved without its entries, all cells count as missing.
     """
     data, completion = model.observations_, model.completion_
     completion.check_draws("intervals")
     i, j = missing_cells(data)
     n_missing = math.prod(data.shape) - len(data)
-    mixed = is_mixed(model)
-    if mixed:
+    if is_mixed(model):
         chosen = columns_of_kinds(model, *NUMBER_KINDS)[j]
         i, j = i[chosen], j[chosen]
         n_missing = round(n_missing * chosen.mean()) if chosen.size else 0
@@ -109,7 +116,7 @@ def missing_intervals(model: Any, level: float = 0.9) -> CellIntervals:
     low, high = completion.predict_cell_intervals(cells, level, "signal")
     values, widths = completion.predict_cells(cells), high - low
     units = UNITS
-    if mixed:
+    if not have_one_unit(model):
         widths, units = widths / standard_of(model).sd[j], COLUMN_SD
     order = np.argsort(widths, kind="stable")
     i, j, values, low, high, widths = (each[order] for each in (i, j, values, low, high, widths))
@@ -208,7 +215,7 @@ def matrix(model: Any, ax: Axes | None = None, *, filled: bool = False) -> Axes:
         label, values = f"value, {UNITS}", data.values
         units = model.posterior_.units
         if not units.are_shared and blocks.cells.shape[1] == data.shape[1]:
-            label = "deviation from the mean of the column, SD"
+            label = "SD from the mean of the column"
             blocks = blocks._replace(cells=(blocks.cells - units.location) / units.scale)
             values = blocks.cells
         # Means of blocks have a smaller range than the values.
@@ -243,7 +250,7 @@ def _draw_mixed(ax: Axes, model: Any, blocks: Blocks) -> None:
     if not np.isnan(standard).all():
         low, high = np.nanquantile(standard, _COLOUR_QUANTILES)
     scale = (value_colours(), low, high)
-    label = "deviation from the mean of the column, SD"
+    label = "SD from the mean of the column"
     _draw_cells(ax, blocks._replace(cells=standard), model.observations_.shape, scale, label)
     _draw_unordered(ax, unordered, model.observations_.shape)
 
@@ -295,8 +302,9 @@ def certainty(model: Any, ax: Axes | None = None) -> Axes:
     """Plot how certain the predictions of missing cells are: half-widths of their 90% intervals.
 
     The intervals are those of the value without noise. If there are more than 200,000 missing cells,
-    the plot shows a random sample of that size. In a table of mixed kinds it shows the numbers only, in
-    standard deviations of their columns: `Completion.predict_proba` says how certain levels are.
+    the plot shows a random sample of that size. If columns have different units, widths are in standard
+    deviations of the column. In a table of mixed kinds the plot shows the numbers only:
+    `Completion.predict_proba` says how certain levels are.
 
     Parameters
     ----------
@@ -327,9 +335,12 @@ def draw_certainty(intervals: CellIntervals, ax: Axes) -> Axes:
     half = 0.5 * intervals.widths
     typical = float(np.median(half))
     top = float(np.quantile(half, _WIDTH_QUANTILE))
-    ax.hist(half, bins=50, range=(0.0, top if top > 0 else 1.0), color=INK)
+    # The last bar also has what is beyond.
+    n_bins = int(np.clip(2 * math.sqrt(half.size), 5, _MOST_BINS))
+    ax.hist(np.minimum(half, top), bins=n_bins, range=(0.0, top if top > 0 else 1.0), color=INK)
     ax.axvline(typical, **REFERENCE)
     ax.set_xlim(left=0.0)
+    use_integer_ticks(ax.yaxis)
     ax.yaxis.set_major_formatter("{x:,.0f}")
     level = f"{100 * intervals.level:g}%"
     unit = " SD" if intervals.units == COLUMN_SD else ""

@@ -15,18 +15,18 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 from markupsafe import Markup
 
-from fillrank.report.style import ACCENT, FAINT, INK, MUTED
+from fillrank.report.style import ACCENT, FAINT, INK, MUTED, QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Smaller than usual plots, so that their text is readable on a phone.
-SIZE, SQUARE, LOW = (5.6, 3.7), (5.0, 5.0), (5.6, 2.7)
+SIZE, SQUARE, LOW = (4.9, 3.3), (4.6, 4.6), (4.9, 2.2)
 _DOTS_PER_INCH = 180  # of images within a plot
 _MOST_SHAPES = 600  # points of a plot that are shapes; more are an image
 _MOST_TIPS = 200
-_COLOURS = {INK: "ink", MUTED: "muted", FAINT: "faint", ACCENT: "accent"}
+_COLOURS = {INK: "ink", MUTED: "muted", QUIET: "quiet", FAINT: "faint", ACCENT: "accent"}
 _COLOURS |= {"#ffffff": "white", "#000000": "text"}
 _DROPPED = ("metadata", "style")
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
@@ -34,10 +34,11 @@ _TIP = "tip-"  # begins the id of a group of shapes that have tips
 
 
 class Chart(NamedTuple):
-    """A plot: ``kind`` is heat if it shows cells in colours, whose background stays white."""
+    """A plot and its title; ``kind`` is heat if it shows cells, whose background stays white."""
 
     svg: Markup
     kind: str = "plot"
+    title: str = ""
 
 
 def render(
@@ -46,7 +47,7 @@ def render(
     size: tuple[float, float] = SIZE,
     **options: Any,
 ) -> Chart:
-    """Draw a plot and return it as SVG."""
+    """Draw a plot and return it as SVG; its title is text of the page, which breaks into lines."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -54,12 +55,20 @@ def render(
     with matplotlib.rc_context({"text.usetex": False, "svg.fonttype": "none"}):
         figure = Figure(figsize=size, layout="constrained")
         ax = draw(*arguments, ax=figure.subplots(), **options)
-        title = ax.get_title("left")
+        title, description = ax.get_title("left"), _describe(ax)
+        ax.set_title("", loc="left")
         figure.patch.set_visible(False)
         _rasterize(ax)
         tips = _mark_tips(ax)
         text = _save(figure, title)
-    return Chart(Markup(_clean(text, title, tips)), "heat" if ax.images else "plot")
+    kind = "heat" if ax.images else "plot"
+    return Chart(Markup(_clean(text, description, tips)), kind, title)
+
+
+def _describe(ax: Axes) -> str:
+    """What a plot shows, for people who do not see it: its title says what follows from it."""
+    x, y = (" ".join(label.split()) for label in (ax.get_xlabel(), ax.get_ylabel()))
+    return f"Plot of {y} against {x}" if x and y else f"Plot of {x or y or 'the table'}"
 
 
 def _save(figure: Figure, title: str) -> bytes:
@@ -73,9 +82,12 @@ def _save(figure: Figure, title: str) -> bytes:
 
 
 def _rasterize(ax: Axes) -> None:
-    """Make an image of shapes that are too many for a page."""
+    """Make an image of shapes that are too many for a page, or in colours that stand for numbers.
+
+    A page in dark colours inverts images: so few and many look different, as they do on white.
+    """
     for shapes in ax.collections:
-        if np.shape(shapes.get_offsets())[0] > _MOST_SHAPES:
+        if shapes.get_array() is not None or np.shape(shapes.get_offsets())[0] > _MOST_SHAPES:
             shapes.set_rasterized(True)
 
 
@@ -130,7 +142,7 @@ def _tick_labels(axis: Any) -> dict[float, str]:
     return dict(zip(places.tolist(), axis.get_major_formatter().format_ticks(places), strict=True))
 
 
-def _clean(text: bytes, title: str, tips: dict[str, list[str]]) -> str:
+def _clean(text: bytes, description: str, tips: dict[str, list[str]]) -> str:
     """Return the SVG of matplotlib without what a page does not need."""
     root = Xml.fromstring(text)
     for element in list(root.iter()):
@@ -142,7 +154,8 @@ def _clean(text: bytes, title: str, tips: dict[str, list[str]]) -> str:
     for element in root.iter():
         _clean_element(element)
     root.attrib = {
-        "class": "chart", "viewBox": root.get("viewBox", ""), "role": "img", "aria-label": title,
+        "class": "chart", "viewBox": root.get("viewBox", ""), "role": "img",
+        "aria-label": description,
     }  # fmt: skip
     return Xml.tostring(root, encoding="unicode")
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fillrank.errors import InputError
-from fillrank.report.cells import COLUMN_SD, missing_intervals
-from fillrank.report.columns import have_one_unit, is_mixed, standard_of
+from fillrank.report.cells import missing_intervals
+from fillrank.report.columns import is_mixed
 from fillrank.report.style import FAINT, INK, count_noun, finish_axes, format_label, get_axes
 
 if TYPE_CHECKING:
@@ -31,15 +31,13 @@ class ColumnWidths(NamedTuple):
 def measure_widths(model: Any, level: float = 0.9) -> ColumnWidths:
     """Measure the intervals of missing cells by column; columns without any are left out."""
     found = missing_intervals(model, level)
-    half, units = 0.5 * found.widths, found.units
-    if not have_one_unit(model) and not is_mixed(model):
-        half, units = half / standard_of(model).sd[found.columns], COLUMN_SD
+    half = 0.5 * found.widths
     columns, starts = np.unique(np.sort(found.columns), return_index=True)
     parts = np.split(half[np.argsort(found.columns, kind="stable")], starts)[1:]
     quantiles = np.array([np.quantile(part, (0.05, 0.5, 0.95)) for part in parts]).reshape(-1, 3)
     order = np.argsort(-quantiles[:, 1], kind="stable")
     low, median, high = quantiles[order].T
-    return ColumnWidths(columns[order], low, median, high, units)
+    return ColumnWidths(columns[order], low, median, high, found.units)
 
 
 def intervals(model: Any, ax: Axes | None = None, *, level: float = 0.9) -> Axes:

@@ -9,7 +9,7 @@ import numpy as np
 from fillrank.completions.user_values import decode
 from fillrank.estimators.score_groups import GroupScores
 from fillrank.report.names import Name, Names
-from fillrank.report.style import UNITS, count_noun, format_label, format_number
+from fillrank.report.style import UNITS, count_noun, format_label, format_number, format_share
 from fillrank.table.column_types import NUMBER, are_numbers
 from fillrank.table.kinds import choose_kinds
 from fillrank.table.labels import as_text
@@ -120,7 +120,7 @@ def list_columns(
                 _name_of_kind(data, kinds[j], j),
                 reasons[j],
                 _describe_values(model, j),
-                f"{missing[j]:.0%}" if len(data) else "–",
+                format_share(missing[j]) if len(data) else "–",
                 entries,
                 error,
                 coverage,
@@ -154,6 +154,8 @@ def _describe_values(model: Any, j: int) -> str:
     data = model.observations_
     if model.posterior_.level_columns[j]:
         names = level_names(model, j)
+        if len(names) > 2 and names == _whole_numbers(names):
+            return f"{names[0]} to {names[-1]}"
         more = f" and {len(names) - _MOST_LEVELS} more" if len(names) > _MOST_LEVELS else ""
         return ", ".join(names[:_MOST_LEVELS]) + more
     mine = np.flatnonzero(data.column_index == j)
@@ -164,6 +166,12 @@ def _describe_values(model: Any, j: int) -> str:
     n_limits = int(np.count_nonzero(limit_sides(data, mine)))
     limits = f"; {count_noun(n_limits, 'limit')}" if n_limits else ""
     return (low if low == high else f"{low} to {high}") + limits
+
+
+def _whole_numbers(names: list[str]) -> list[str]:
+    """As many whole numbers in a row as there are names, from the first name on, if it is one."""
+    first = int(names[0]) if names[0].removeprefix("-").isdecimal() else 0
+    return [str(first + k) for k in range(len(names))]
 
 
 def level_names(model: Any, j: int) -> list[str]:
@@ -185,8 +193,11 @@ def format_values(data: Observations, j: int, values: np.ndarray) -> list[str]:
 
 
 def _format_number(value: float) -> str:
-    is_short = value.is_integer() and abs(value) < _SHORT
-    return f"{value:,.0f}" if is_short else format_number(value)
+    if value.is_integer() and abs(value) < _SHORT:
+        return f"{value:,.0f}"
+    text = format_number(value)
+    # Zeros at the end would suggest digits that the data may not have.
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def _format_scores(scores: GroupScores | None, k: int | None, sd: float) -> tuple[str, str, str]:

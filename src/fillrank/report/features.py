@@ -133,17 +133,6 @@ def name_of(block: str) -> str:
     return _NAMES.get(block) or format_label(block, _MAX_NAME)
 
 
-def format_share(share: float) -> str:
-    """Format a share as a percentage.
-
-    Examples
-    --------
-    >>> format_share(0.124), format_share(0.0001), format_share(0.0)
-    ('12%', 'below 1%', '0%')
-    """
-    return "below 1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
-
-
 def feature_effects(
     model: Any, side: Side = "rows", level: float = 0.9, ax: Axes | None = None
 ) -> Axes:

@@ -22,6 +22,7 @@ from fillrank.report.columns import (
     NUMBER_KINDS,
     Standard,
     columns_of_kinds,
+    have_one_unit,
     is_mixed,
     limit_sides,
     standard_of,
@@ -52,13 +53,16 @@ _MAX_INTERVALS = 3000
 _MAX_POINTS = 3000
 # The number of held-out values whose interval is drawn.
 _N_BARS = 40
+# How far the axes go beyond the values, relative to their range, to show intervals.
+_MOST_BEYOND = 0.25
 
 
 class HeldOut(NamedTuple):
     """Held-out entries and their predictions.
 
-    ``spread`` is the error of always predicting their mean. If columns have their own units, errors are
-    in standard deviations of the column, and ``spread`` is that of its mean. ``n_fitted`` is the number
+    ``spread`` is the error of always predicting their mean. If the columns of the model that predicts
+    have their own units, ``are_standard`` is set: errors are in standard deviations of the column, and
+    ``spread`` is that of its mean. ``n_fitted`` is the number
     of entries that were also fitted, which should be 0. In a table of mixed kinds, errors are those of
     numbers, NaN if there are none, and ``levels`` the scores of the others.
     """
@@ -69,6 +73,7 @@ class HeldOut(NamedTuple):
     median_error: float
     spread: float
     n_fitted: int
+    are_standard: bool
     levels: LevelScores | None = None
 
 
@@ -138,7 +143,8 @@ def predict_held_out(model: Any, test: Any) -> HeldOut:
         )
         spread = math.sqrt(np.mean(values**2))
     median = float(np.median(np.abs(values - shown)))
-    return HeldOut(test, predicted, rmse(values, shown), median, spread, _count_fitted(model, test))
+    n_fitted, are_standard = _count_fitted(model, test), not units.are_shared
+    return HeldOut(test, predicted, rmse(values, shown), median, spread, n_fitted, are_standard)
 
 
 def _mixed_held_out(model: Any, test: Observations, predicted: np.ndarray) -> HeldOut:
@@ -154,7 +160,8 @@ def _mixed_held_out(model: Any, test: Observations, predicted: np.ndarray) -> He
         median = float(np.median(np.abs(values - shown)))
         error, spread = rmse(values, shown), math.sqrt(np.mean(values**2))
     levels = _level_scores(model, test, values.size)
-    return HeldOut(test, predicted, error, median, spread, _count_fitted(model, test), levels)
+    n_fitted = _count_fitted(model, test)
+    return HeldOut(test, predicted, error, median, spread, n_fitted, True, levels)
 
 
 def _level_scores(model: Any, test: Observations, n_numbers: int) -> LevelScores:
@@ -169,7 +176,7 @@ def _level_scores(model: Any, test: Observations, n_numbers: int) -> LevelScores
 def _plotted(model: Any, held_out: HeldOut) -> Plotted:
     """All held-out entries; in a table of mixed kinds, those of numbers and ordered levels."""
     test, predicted = held_out.test, held_out.predicted
-    if not is_mixed(model):
+    if have_one_unit(model):
         return Plotted(np.arange(len(test)), test.values, predicted, UNITS)
     columns = model.observations_.column_positions(test.columns)
     chosen = np.flatnonzero(columns_of_kinds(model, *NUMBER_KINDS, "ordered")[columns])
@@ -230,8 +237,8 @@ def predicted(model: Any, test: Any, ax: Axes | None = None, *, level: float = 0
     observation are drawn for a random sample of entries; entries outside their interval have another
     colour. Very many entries are shown as a density, without intervals. Rating levels are shown as
     discs, whose areas are proportional to the numbers of entries. Values of which only a limit is known
-    are arrows. In a table of mixed kinds, the plot shows numbers and ordered levels, in standard
-    deviations from the mean of their column.
+    are arrows. If columns have different units, values are in standard deviations from the mean of their
+    column. In a table of mixed kinds, the plot shows numbers and ordered levels.
 
     Parameters
     ----------
@@ -288,10 +295,17 @@ def predicted(model: Any, test: Any, ax: Axes | None = None, *, level: float = 0
         if len(values) <= _MAX_POINTS:
             bars = np.flatnonzero(sides[some] == 0)[:_N_BARS]
             _draw_intervals(ax, means[some[bars]], values[some[bars]], low[bars], high[bars], level)
-            limits = axis_limits(limits, low[bars], high[bars], margin=0.0)
+            limits = _extend(limits, low[bars], high[bars])
     ax.set(xlim=limits, ylim=limits, aspect="equal")
     finish_axes(ax, title, f"predicted value, {units}", f"held-out value, {units}")
     return ax
+
+
+def _extend(limits: tuple[float, float], low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+    """Extend limits to intervals, but not so far that a few wide ones press the values together."""
+    most = _MOST_BEYOND * (limits[1] - limits[0])
+    start, stop = axis_limits(limits, low, high, margin=0.0)
+    return max(start, limits[0] - most), min(stop, limits[1] + most)
 
 
 def _draw_limits(ax: Axes, means: np.ndarray, values: np.ndarray, sides: np.ndarray) -> None:

@@ -7,6 +7,7 @@ never reach the plots.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fillrank.errors import NotSupportedError, Setting
+from fillrank.estimators.score_groups import FEWEST_VALUES
 from fillrank.features.blocks import MISSINGNESS
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.report import cells, features, held_out, notices, run_plots, summary
@@ -33,7 +35,7 @@ from fillrank.report.interface import PYTHON, Interface
 from fillrank.report.maps import SvgMap, project, svg_map
 from fillrank.report.names import Name, Names
 from fillrank.report.probabilities import level_tables
-from fillrank.report.style import UNITS, format_label
+from fillrank.report.style import UNITS, format_label, format_share
 from fillrank.storage.atomic_write import write_atomically
 from fillrank.table.observations import Observations
 from fillrank.table.titles import given_titles
@@ -42,9 +44,9 @@ from fillrank.validation import check_fitted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Rows in a table of the most or least certain cells.
+# Rows in a table of the most or least certain cells; not more than twice as many are one table.
 _N_LISTED = 10
-# Rows in the table by column.
+# Rows in the table by column; a table with more is in a box that scrolls.
 _N_COLUMNS = 20
 _MAX_TITLE = 200
 _EFFECTS_LEVEL = 0.9
@@ -175,9 +177,7 @@ def _page(
         method=model.completion_.method,
         tiles=summary.list_tiles(model, test, verdict),
         table_text=summary.describe_table(model),
-        error_text=""
-        if test is None
-        else summary.describe_error(test, model.completion_.record.has_own_units),
+        error_text="" if test is None else summary.describe_error(test),
         rank_text=summary.describe_rank(model),
         noise_text=summary.describe_noise(model),
         warnings=notices.list_warnings(model, test, groups, verdict, interface, names),
@@ -188,6 +188,8 @@ def _page(
         other_tested=tested is not None and tested is not model,
         has_intervals=model.posterior_.has_draws,
         has_entries=len(model.observations_) > 0,
+        is_complete=_is_complete(model),
+        has_one_unit=have_one_unit(model),
         blocks=max(model.observations_.shape) > MAX_BLOCKS,
         table=_table(model),
         factors=_factors(model),
@@ -197,7 +199,8 @@ def _page(
         held_out=_held_out(tested or model, test),
         by_column=None if groups is None or mixed else _by_column(model, groups, names),
         plot_size=(WIDTH, HEIGHT),
-        by_level=[] if groups is None or mixed else _by_level(groups),
+        # Fifths of predictions in different units have no meaning.
+        by_level=_by_level(groups) if groups is not None and have_one_unit(tested or model) else [],
         mixed=_mixed(model, groups, names) if mixed else None,
         certainty=_certainty(model, names),
         maps=_maps(model, names),
@@ -215,6 +218,8 @@ def _mixed(model: Any, groups: Groups | None, names: Names) -> dict[str, Any]:
         "columns": lines,
         "distributions": distributions_of(model, range(len(lines))),
         "n_more": data.shape[1] - len(lines),
+        "is_long": len(lines) > _N_COLUMNS,
+        "has_reasons": any(line.why for line in lines),
         "has_scores": groups is not None,
         "has_categories": "category" in kinds,
         "has_ordered": "ordered" in kinds,
@@ -234,9 +239,14 @@ def _diagnostics(model: Any) -> Diagnostics | None:
     return None if model.completion_.record.traces is None else model.diagnostics()
 
 
+def _is_complete(model: Any) -> bool:
+    data: Observations = model.observations_
+    return len(data) == math.prod(data.shape)
+
+
 def _table(model: Any) -> list[Chart]:
     images = []
-    if len(model.observations_) > 0:
+    if len(model.observations_) > 0 and not _is_complete(model):
         images.append(render(cells.matrix, model))
     images.append(render(cells.matrix, model, filled=True))
     return images
@@ -259,8 +269,7 @@ def _features(model: Any) -> dict[str, Any] | None:
         return None
     names = {name for parts in shares.values() for name in parts}
     return {
-        "image": render(lambda ax: features.draw_shares(shares, ax), size=LOW),
-        "texts": [_describe_shares(side, parts) for side, parts in shares.items()],
+        "image": _draw_shares(shares),
         "is_given": bool(names - {MISSINGNESS, "times", features.REST}),
         "has_times": "times" in names,
         "has_pattern": MISSINGNESS in names,
@@ -270,8 +279,15 @@ def _features(model: Any) -> dict[str, Any] | None:
     }
 
 
+def _draw_shares(shares: dict[features.Side, dict[str, float]]) -> Chart:
+    """Draw the shares; the title has all of their numbers."""
+    chart = render(lambda ax: features.draw_shares(shares, ax), size=LOW)
+    texts = [_describe_shares(side, parts) for side, parts in shares.items()]
+    return chart._replace(title=" ".join(texts))
+
+
 def _describe_shares(side: str, shares: dict[str, float]) -> str:
-    parts = [f"{features.name_of(name)} {features.format_share(x)}" for name, x in shares.items()]
+    parts = [f"{features.name_of(name)} {format_share(x)}" for name, x in shares.items()]
     return f"Between {side}: {', '.join(parts)}."
 
 
@@ -335,26 +351,29 @@ def _held_out(model: Any, test: HeldOut | None) -> list[Chart]:
 
 
 def _by_column(model: Any, groups: Groups, names: Names) -> dict[str, Any]:
-    """Return the section on columns."""
-    labels, n = model.observations_.column_labels, groups.columns.group.size
-    shown = groups.columns.group[: min(n, _N_COLUMNS)].tolist()
-    found = distributions_of(model, shown)
+    """Return the section on columns: the worst first, those with enough entries before others."""
+    has_few = groups.columns.entries < FEWEST_VALUES
+    n, shown = has_few.size, np.argsort(has_few, kind="stable")[:_N_COLUMNS].tolist()
+    found = distributions_of(model, groups.columns.group[shown].tolist())
     return {
-        "rows": [_column(names.column(labels[j]), groups, k) for k, j in enumerate(shown)],
+        "rows": [_column(model.observations_, groups, k, names) for k in shown],
         "distributions": list(found.values()),
         "n_more": max(0, n - _N_COLUMNS),
+        "fewest": FEWEST_VALUES if 0 < np.count_nonzero(has_few) < n else None,
         "level": f"{100 * GROUP_LEVEL:g}",
     }
 
 
-def _column(name: Name, groups: Groups, k: int) -> Column:
+def _column(data: Observations, groups: Groups, k: int, names: Names) -> Column:
     scores = groups.columns
     j, rmse = int(scores.group[k]), float(scores.rmse[k])
     error, mean_error = summary.format_together(rmse, float(scores.mean_error[k]), width=rmse / 10)
+    # That of the scores counts held-out entries as missing.
+    missing = 1.0 - np.count_nonzero(data.column_index == j) / data.shape[0]
     return Column(
-        name,
+        names.column(data.column_labels[j]),
         f"{scores.entries[k]:,}",
-        _finite(scores.missing[k], ".0%"),
+        format_share(missing) if len(data) else "–",
         error,
         _finite(scores.rmse_in_sd[k], ".2f"),
         mean_error,
@@ -380,14 +399,16 @@ def _certainty(model: Any, names: Names) -> dict[str, Any] | None:
         return None
     intervals = missing_intervals(model)
     n = intervals.rows.size
+    are_few = n <= 2 * _N_LISTED
     return {
         "n": n,
         "n_missing": intervals.n_missing,
         "sampled": intervals.n_missing > MAX_CELLS,
         "level": f"{100 * intervals.level:g}",
+        "all": [_cell(model, intervals, k, names) for k in range(n)] if are_few else [],
         "most": [_cell(model, intervals, k, names) for k in range(n)[:_N_LISTED]],
         "least": [_cell(model, intervals, k, names) for k in range(n - 1, -1, -1)[:_N_LISTED]],
-        "image": render(lambda ax: cells.draw_certainty(intervals, ax)) if n else None,
+        "image": None if are_few else render(lambda ax: cells.draw_certainty(intervals, ax)),
     }
 
 

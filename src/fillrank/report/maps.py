@@ -21,7 +21,7 @@ from fillrank.report.columns import columns_of_kinds, is_mixed, units_of_table
 from fillrank.report.names import Name
 from fillrank.report.style import (
     INK,
-    MUTED,
+    QUIET,
     count_noun,
     finish_axes,
     format_label,
@@ -39,8 +39,11 @@ _MAX_LABEL, _MAX_TOOLTIP = 24, 80
 # Points of a map in the report. Each has its label as a tooltip, so this bounds the file size.
 _MAX_POINTS = 1000
 # The size of a map in the report, in units of its view box.
-_WIDTH, _MARGIN, _LETTER, _LINE = 640.0, 24.0, 9.5, 19.0
-_MIN_HEIGHT, _MAX_HEIGHT = 280.0, 560.0
+_WIDTH, _MARGIN, _LETTER, _LINE = 460.0, 20.0, 8.2, 17.0
+_MIN_HEIGHT, _MAX_HEIGHT = 200.0, 420.0
+_DOT, _GAP = 4.0, 7.0  # the radius of a point, and from its middle to its label
+# Of so few points, others than the outermost ones have labels too, where there is room.
+_FEW_POINTS = 40
 
 
 class Projection(NamedTuple):
@@ -163,7 +166,7 @@ def map(model: Any, side: Side = "rows", ax: Axes | None = None) -> Axes:
         alignment, offset = ("right", -4) if x[k] > middle else ("left", 4)
         ax.annotate(
             format_label(projection.labels[k], _MAX_LABEL), (x[k], y[k]), xytext=(offset, 4),
-            ha=alignment, textcoords="offset points", fontsize="small", color=MUTED,
+            ha=alignment, textcoords="offset points", fontsize="small", color=QUIET,
             parse_math=False, usetex=False,
         )  # fmt: skip
     ax.set_aspect("equal", adjustable="datalim")
@@ -216,7 +219,9 @@ def svg_map(projection: Projection, name_of: Callable[[Any], Name]) -> SvgMap:
         for (x, y), name in zip(xy.tolist(), names, strict=True)
     ]
     far = outermost(projection.points[chosen])
-    texts = _place_labels(xy[far], [names[k].text for k in far])
+    if len(names) <= _FEW_POINTS:
+        far = np.concatenate([far, np.setdiff1d(np.arange(len(names)), far)])
+    texts = _place_labels(xy, [name.text for name in names], far)
     n_all = len(projection.points)
     return SvgMap(_WIDTH, height, points, texts, n_all, projection.share, projection.side)
 
@@ -233,20 +238,22 @@ def _fit_in_view(points: np.ndarray) -> tuple[np.ndarray, float]:
     return np.column_stack([_WIDTH / 2 + xy[:, 0], height / 2 - xy[:, 1]]), height
 
 
-def _place_labels(xy: np.ndarray, names: Sequence[str]) -> list[TextLabel]:
+def _place_labels(xy: np.ndarray, names: Sequence[str], order: np.ndarray) -> list[TextLabel]:
+    """Place names beside their points in this order, on the first side that is free."""
     placed: list[TextLabel] = []
-    taken: list[tuple[float, float, float]] = []
-    for (x, y), name in zip(xy.tolist(), names, strict=True):
-        text = format_label(name, _MAX_LABEL)
+    taken = [(x - _DOT, x + _DOT, y) for x, y in xy.tolist()] if len(xy) <= _FEW_POINTS else []
+    for k in order.tolist():
+        x, y = xy[k].tolist()
+        text = format_label(names[k], _MAX_LABEL)
         length = _LETTER * len(text)
-        to_right = x + length + _MARGIN < _WIDTH
-        start = x + 7 if to_right else x - 7 - length
-        stop = start + length
-        free = all(abs(y - b) > _LINE or stop < left or start > right for left, right, b in taken)
-        if free:
-            taken.append((start, stop, y))
-            anchor = "start" if to_right else "end"
-            placed.append(
-                TextLabel(round(x + (7 if to_right else -7), 1), round(y + 4, 1), anchor, text)
+        for anchor, start in (("start", x + _GAP), ("end", x - _GAP - length)):
+            stop = start + length
+            free = all(
+                abs(y - b) > _LINE or stop < left or start > right for left, right, b in taken
             )
+            if free and start >= 0 and stop <= _WIDTH:
+                taken.append((start, stop, y))
+                at = x + _GAP if anchor == "start" else x - _GAP
+                placed.append(TextLabel(round(at, 1), round(y + 4, 1), anchor, text))
+                break
     return placed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fillrank.completions.convergence import few_draws
-from fillrank.errors import Setting, describe
+from fillrank.errors import describe
 from fillrank.estimators.checks import FEWEST_ENTRIES, few_entries
 from fillrank.report.columns import is_mixed
 from fillrank.report.held_out import Groups, HeldOut
@@ -90,10 +90,4 @@ def list_notes(model: Any, interface: Interface) -> Notes:
     """Return what was understood of the table, and how to correct it."""
     texts = [*interface.notes, *map(interface.note, model.completion_.record.notes or [])]
     texts = list(dict.fromkeys(texts))
-    n = len(texts)
-    if is_mixed(model):
-        kinds = interface.setting(Setting("kinds")) or "kinds"
-        texts.append(
-            f"If a column was taken for something else than it is, name its kind with {kinds}."
-        )
-    return Notes(texts, n <= _N_OPEN)
+    return Notes(texts, len(texts) <= _N_OPEN)

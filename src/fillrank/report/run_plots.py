@@ -14,6 +14,7 @@ from fillrank.report.style import (
     FAINT,
     INK,
     MUTED,
+    QUIET,
     REFERENCE,
     UNITS,
     count_noun,
@@ -97,7 +98,7 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     ax.set_yscale("log")
     ax.set_ylim(floor, 2 * max(level, float(high.max(initial=floor))))
     ax.set_xlim(0.3, means.size + 0.7)
-    use_integer_ticks(ax)
+    use_integer_ticks(ax.xaxis)
     use_decimal_ticks(ax.yaxis)
     finish_axes(ax, _rank_title(model.rank_), "factor", f"singular value, {units_of_table(model)}")
     return ax
@@ -113,7 +114,7 @@ def _solver_spectrum(model: Any, ax: Axes) -> Axes:
     ax.plot(order[~is_counted], values[~is_counted], "o", color=MUTED, label="not counted")
     ax.set_ylim(bottom=0.0)
     ax.set_xlim(0.3, max(values.size, 1) + 0.7)
-    use_integer_ticks(ax)
+    use_integer_ticks(ax.xaxis)
     units = "of the scores" if model.posterior_.levels is not None else units_of_table(model)
     title = f"{count_noun(model.rank_, 'factor')} {'is' if model.rank_ == 1 else 'are'} used"
     finish_axes(ax, title, "factor", f"singular value, {units}")
@@ -141,9 +142,8 @@ def _mark_shrunk(ax: Axes, order: np.ndarray, floor: float) -> None:
         label="shrunk towards zero",
     )
     ax.annotate(
-        "shrunk towards zero: the data do not need them", (1.0, 0.0), xycoords="axes fraction",
-        color=MUTED, xytext=(0, 7), textcoords="offset points", ha="right", va="bottom",
-        fontsize="small",
+        "shrunk towards zero: the data do not need them", (0.0, 0.0), xycoords="axes fraction",
+        color=QUIET, xytext=(5, 7), textcoords="offset points", va="bottom", fontsize="small",
     )  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def rank(model: Any, ax: Axes | None = None) -> Axes:
     middle, half = (ranks.min() + ranks.max()) / 2, max(np.ptp(ranks) / 2, 2.5)
     ax.set_xlim(max(middle - half, 0) - 0.7, middle + half + 0.7)
     ax.set_ylim(0, 105)
-    use_integer_ticks(ax)
+    use_integer_ticks(ax.xaxis)
     share = model.rank_probabilities_[model.rank_]
     title = f"{count_noun(model.rank_, 'factor')} in {format_percent(share)} of the draws"
     finish_axes(ax, title, "number of factors above the noise", "share of draws, %")
@@ -238,7 +238,7 @@ def trace(model: Any, ax: Axes | None = None) -> Axes:
                   labelcolor=ACCENT)  # fmt: skip
     ax.set_xlim(0.5, n_sweeps + 0.5)
     ax.set_ylim(_trace_limits(traced, noise))
-    use_integer_ticks(ax)
+    use_integer_ticks(ax.xaxis)
     title += f" over {count_noun(n_sweeps, 'sweep')} of {count_noun(n_chains, 'chain')}"
     finish_axes(ax, title, "sweep", label)
     return ax
@@ -249,7 +249,7 @@ def _shade_burn_in(ax: Axes, burn_in: int) -> None:
         return
     ax.axvspan(0.5, burn_in + 0.5, color=FAINT, alpha=0.35, linewidth=0, label="burn-in")
     ax.annotate(
-        "burn-in, discarded", (0.5, 1.0), xycoords=("data", "axes fraction"), color=MUTED,
+        "burn-in, discarded", (0.5, 1.0), xycoords=("data", "axes fraction"), color=QUIET,
         xytext=(5, -5), textcoords="offset points", va="top", fontsize="small",
     )  # fmt: skip
 

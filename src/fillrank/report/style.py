@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 INK = "#1f4e79"  # the subject of the plot
 MUTED = "#8a94a0"  # secondary lines and points
+QUIET = "#566573"  # secondary text, which needs more contrast than lines
 FAINT = "#d3d9df"  # background
 ACCENT = "#c8553d"  # references to compare with
 REFERENCE: dict[str, Any] = {"color": ACCENT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
@@ -51,11 +52,11 @@ def finish_axes(ax: Axes, title: str, x_label: str, y_label: str) -> None:
     ax.tick_params(color=MUTED, which="both")
 
 
-def use_integer_ticks(ax: Axes) -> None:
-    """Use integer ticks on the horizontal axis."""
+def use_integer_ticks(axis: Axis) -> None:
+    """Use integers as ticks."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
+    axis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
 
 
 def use_decimal_ticks(axis: Axis) -> None:
@@ -124,6 +125,19 @@ def format_percent(share: float) -> str:
     ('47%', 'over 99%')
     """
     return f"{100 * share:.0f}%" if share < 0.995 else "over 99%"
+
+
+def format_share(share: float) -> str:
+    """Format a share as a percentage; 0% is nothing, and 100% is all.
+
+    Examples
+    --------
+    >>> format_share(0.124), format_share(0.0001), format_share(0.9996), format_share(1.0)
+    ('12%', 'below 1%', 'over 99%', '100%')
+    """
+    if 0 < share < 0.005:
+        return "below 1%"
+    return "over 99%" if 0.995 <= share < 1 else f"{100 * share:.0f}%"
 
 
 def format_label(label: Any, max_length: int = 40) -> str:

@@ -64,13 +64,13 @@ def format_together(*values: float, width: float) -> list[str]:
 
     Examples
     --------
-    >>> format_together(3.14159, 2.5, width=0.042)
-    ['3.142', '2.500']
+    >>> format_together(3.14159, 2.5, -1e-9, width=0.042)
+    ['3.142', '2.500', '0.000']
     """
     decimals = 1 - math.floor(math.log10(width)) if width > 0 else math.inf
     if not -6 < decimals < 10 or max(map(abs, values)) >= 1e9:
         return [f"{value:.4g}" for value in values]
-    return [f"{value:,.{max(0, decimals)}f}" for value in values]
+    return [f"{value:z,.{max(0, decimals)}f}" for value in values]
 
 
 def count_entries(model: Any) -> int | None:
@@ -98,13 +98,13 @@ def describe_table(model: Any) -> str:
     )
 
 
-def describe_error(held_out: HeldOut, own_units: bool = False) -> str:
-    """Describe the errors of predictions of held-out entries; ``own_units`` are those of columns."""
+def describe_error(held_out: HeldOut) -> str:
+    """Describe the errors of predictions of held-out entries."""
     if held_out.levels is not None:
         return _describe_mixed_error(held_out, held_out.levels)
     n = len(held_out.test)
-    unit = " standard deviations of the column" if own_units else ""
-    of_what = "its mean" if own_units else "the mean of these entries"
+    unit = " standard deviations of the column" if held_out.are_standard else ""
+    of_what = "its mean" if held_out.are_standard else "the mean of these entries"
     return (
         f"Predictions of {n:,} held-out {'entry' if n == 1 else 'entries'} have a root mean square "
         f"error of {format_number(held_out.rmse)}{unit}; half of them are off by at most "
@@ -206,7 +206,7 @@ def list_tiles(model: Any, held_out: HeldOut | None, verdict: Verdict) -> list[T
         n_missing = math.prod(model.observations_.shape) - n
         tiles.append(Tile(f"{n_missing:,}", "cells filled in"))
     if held_out is not None:
-        tiles += _error_tiles(model, held_out)
+        tiles += _error_tiles(held_out)
     share = (model.completion_.record.rank_probabilities or {}).get(model.rank_)
     in_draws = "" if share is None else f" in {format_percent(share)} of the draws"
     noun = "factor" if model.rank_ == 1 else "factors"
@@ -215,11 +215,11 @@ def list_tiles(model: Any, held_out: HeldOut | None, verdict: Verdict) -> list[T
     return tiles
 
 
-def _error_tiles(model: Any, held_out: HeldOut) -> list[Tile]:
+def _error_tiles(held_out: HeldOut) -> list[Tile]:
     tone = "bad" if held_out.n_fitted else "plain"
     label = "typical error, underestimated" if held_out.n_fitted else "typical error"
     error = format_number(held_out.rmse)
-    if model.completion_.record.has_own_units:
+    if held_out.are_standard:
         error = f"{error} SD"
     if (levels := held_out.levels) is None:
         return [Tile(error, label, tone)]
@@ -247,7 +247,7 @@ def list_diagnostics(diagnostics: Diagnostics) -> list[DiagnosticsRow]:
             DiagnosticsRow("mean of all draws", "", "", share, _state(diagnostics.is_precise))
         )
     if diagnostics.ended:
-        rows.append(DiagnosticsRow(f"run: {diagnostics.ended}", "", "", "", _state(False)))
+        rows.append(DiagnosticsRow("length of the run", "", "", "", _state(False)))
     return rows
 
 

@@ -102,7 +102,7 @@ function lineView(side, at) {
     about.entries === null ? null : el("span", {}, el("span", { class: "dot known" }), " observed value"),
     el("span", {}, el("span", { class: "dot" }), " filled-in value"),
     about.intervals ? el("span", {}, el("span", { class: "range" }), ` ${level}% interval for a new observation`) : null,
-    about.mixed ? el("span", {}, el("span", { class: "arrow" }, "→"), " only a limit is known") : null,
+    about.limits ? el("span", {}, el("span", { class: "arrow" }, "→"), " only a limit is known") : null,
     about.mixed && side === "rows" ? el("span", {}, "each column has its own scale; bars are probabilities") : null);
   const values = el("section", { class: "card", id: "values" }, el("h2", {}, "Values"), controls, legend, box);
   const aside = el("div", { class: "aside" }, ...(side === "rows" && about.orders.length ? [recommendCard(at)] : []), nearestCard(side, at));
@@ -151,7 +151,7 @@ function nearestCard(side, at) {
       return el("li", {}, el("a", { href: address(side, other.at) }, titleOf(other)),
         el("span", { class: "number" }, other.similarity.toFixed(2)), el("span", { class: "rail" }, el("span", { class: "scale" }, share)));
     }))]
-    : [el("p", { class: "quiet" }, `There is no other ${ONE[side]} to compare with, or this one does not differ from the average.`)]);
+    : [el("p", { class: "quiet" }, `No other ${ONE[side]} has a similar pattern${about.mixed && side === "columns" ? "; categories are not compared" : ""}.`)]);
   load();
   return el("section", { class: "card", id: "nearest" }, el("h2", {}, `Similar ${side}`),
     el("p", { class: "quiet" }, `Cosine similarity of the differences from the average ${ONE[side]}: 1 is the same pattern, 0 is unrelated.`), box);
@@ -182,7 +182,7 @@ async function start() {
     return;
   }
   byId("title").textContent = about.title;
-  byId("to-fill").hidden = about.mixed;
+  byId("views").hidden = about.mixed; // there is only one
   startSearch(about, (side, at) => { location.hash = address(side, at); });
   startDrops((files) => {
     if (location.hash !== "#/fill") {
