@@ -358,12 +358,9 @@ class Draw(NamedTuple):
             self.row_thresholds,
         )
 
-    def limits_of_row(self, i: int) -> np.ndarray:
-        """The ends (2, k) of the intervals of values in row i."""
-        if not self.row_thresholds.size:
-            return self.limits
-        ends = self.row_thresholds[i]
-        return np.array([ends[:-1], ends[1:]])
+    def thresholds_of(self, rows: np.ndarray) -> np.ndarray:
+        """The ends (rows, L + 1) of the intervals of levels in these rows; empty if rows do not differ."""
+        return self.row_thresholds[rows] if self.row_thresholds.size else NO_THRESHOLDS
 
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The signal of the cells (rows_p, columns_p)."""
