@@ -151,9 +151,9 @@ def check_weights(model: FittedTable, new: Observations) -> None:
     """Reject weights of new entries, unless the method uses them."""
     if model.posterior.levels is not None or not model.posterior.has_draws:
         refuse_weights(new, model.method)
-    likelihood = model.record.likelihood
-    if likelihood in LAWS and LAWS[likelihood].of_levels:
-        refuse_weights_of_levels(new, likelihood)
+    law = model.record.law
+    if law is not None and LAWS[law].of_levels:
+        refuse_weights_of_levels(new, law)
 
 
 def _check_kinds(source: Posterior, axis: Axis, kinds: Kinds) -> None:

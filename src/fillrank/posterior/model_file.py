@@ -34,7 +34,7 @@ from fillrank.posterior.levels import (
 )
 from fillrank.posterior.low_rank import Axis, LowRankPosterior
 from fillrank.posterior.protocol import Posterior
-from fillrank.posterior.record import Record
+from fillrank.posterior.record import LossName, Record
 from fillrank.posterior.stored_features import (
     StoredSide,
     restored_blocks,
@@ -327,7 +327,7 @@ _LAYOUTS = {
     ),
     "RelaxedSpectral": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS | {"beta", "form"}),
     "SoftImpute": _Layout(
-        _SOLVER_PARTS | {"likelihood_": Literal["laplace", "logistic", "ordered"]},
+        _SOLVER_PARTS | {"likelihood_": LossName},
         _REQUIRED,
         _SOLVER_SETTINGS | {"likelihood"},
     ),
@@ -488,6 +488,7 @@ def _check_parts(method: str, fitted: Mapping[str, Any], shape: tuple[int, int])
 
 def _record_of(fitted: Mapping[str, Any]) -> Record:
     names = {f"{name}_": name for name in Record.__dataclass_fields__}
+    names["likelihood_"] = "law" if "n_sweeps_" in fitted else "loss"
     return Record(**{names[name]: value for name, value in fitted.items() if name in names})
 
 
@@ -504,7 +505,7 @@ def _updated(part: _LowRank1, shape: tuple[int, int]) -> _LowRank2:
 def _signal_of(part: _LowRank, record: Record, observations: Observations) -> Posterior:
     """The posterior of a signal, or of the kinds of values that follow from it."""
     law = _law_of(record)
-    of_levels = record.likelihood in ("logistic", "ordered")
+    of_levels = record.loss in ("logistic", "ordered")
     if record.n_sweeps is None and of_levels != (part.coding is not None):
         raise ReadError("its likelihood is not that of its values.")
     if part.coding is None:
@@ -521,11 +522,9 @@ def _signal_of(part: _LowRank, record: Record, observations: Observations) -> Po
 
 def _law_of(record: Record) -> LawName:
     """The distribution of the noise. Solvers have none, but the link of two levels."""
-    if record.likelihood is None or record.likelihood == "ordered":
-        return "gaussian"
-    if record.n_sweeps is None and record.likelihood == "laplace":
-        return "gaussian"
-    return record.likelihood
+    if record.loss == "logistic":
+        return "logistic"
+    return record.law or "gaussian"
 
 
 def _check_two_levels(coding: Coding, law: LawName) -> None:
