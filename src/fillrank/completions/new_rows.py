@@ -67,10 +67,13 @@ def fold_in(
     given = code_given(side_of(source.blocks, axis), features, labels, axis)
     with one_blas_thread():
         entries = _reindex(by_new, positions)
+        posterior: Posterior
         if axis == "columns" and source.has_own_kinds:
             coding = code_new_columns(new, kinds)
             with model.workers() as workers:
-                posterior = source.fold_in_columns(entries, coding, workers, given, new.intervals)
+                posterior = source.signal.fold_in_columns(
+                    entries, coding, workers, given, new.intervals
+                )
         else:
             posterior = _folded_in(model, source, entries, axis, given, new.intervals)
     return replace(

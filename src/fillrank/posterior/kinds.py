@@ -69,6 +69,7 @@ class KindPosterior:
     low_rank: LowRankPosterior
     coding: Coding
     levels: None = None  # those of max-margin methods
+    scorers: tuple[()] = ()
 
     @property
     def has_draws(self) -> bool:
@@ -105,6 +106,11 @@ class KindPosterior:
     def new_row_nbytes(self) -> int:
         """The memory that a new row takes while it is folded in."""
         return self.low_rank.new_row_nbytes
+
+    @property
+    def signal(self) -> KindPosterior:
+        """Itself."""
+        return self
 
     @property
     def latent_columns(self) -> np.ndarray:

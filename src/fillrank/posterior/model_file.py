@@ -24,7 +24,6 @@ from fillrank.errors import FillrankError, InputError, NotSupportedError, ReadEr
 from fillrank.features.blocks import Blocks
 from fillrank.kernels.ordinal import Scorer
 from fillrank.noise.laws import LAWS, LawName
-from fillrank.posterior.kinds import KindPosterior
 from fillrank.posterior.levels import (
     FitRows,
     FitRowsByMargin,
@@ -396,9 +395,9 @@ def _as_json(value: Any) -> Any:
 
 
 def _posterior_part(posterior: Posterior) -> _LowRank | _Levels:
-    if isinstance(posterior, LevelPosterior):
-        return _Levels(posterior.scorers, posterior.levels)
-    signal = posterior.low_rank
+    if posterior.levels is not None:
+        return _Levels([*posterior.scorers], posterior.levels)
+    signal, coding = posterior.signal.low_rank, posterior.signal.coding
     draws, blocks = signal.draws, signal.blocks
     return _LowRank(
         [_stored_draw(draw) for draw in draws],
@@ -406,7 +405,7 @@ def _posterior_part(posterior: Posterior) -> _LowRank | _Levels:
         _stored_draw(signal.mean),
         stored_side(blocks.rows, [draw.row_weights for draw in draws]),
         stored_side(blocks.columns, [draw.column_weights for draw in draws]),
-        stored_coding(posterior) if isinstance(posterior, KindPosterior) else None,
+        None if coding is None else stored_coding(coding, draws),
     )
 
 
@@ -594,11 +593,8 @@ def _levels_of(
         raise ReadError("its levels are not those of its predictions.")
     if not SMALLEST_MARGIN_PENALTY <= fitted["penalty_"] < np.inf:
         raise ReadError(f"its penalty must be at least {SMALLEST_MARGIN_PENALTY:g} and finite.")
-    if isinstance(fit_rows, FitRowsVariationally):
-        n_features = posterior.scorers[0].left.shape[1]
-        sticks = fit_rows.sticks
-        if sticks.shape != (n_features, 2) or not (np.isfinite(sticks) & (sticks > 0)).all():
-            raise ReadError("its features are not those of its predictions.")
+    if not fit_rows.is_valid(n_features=posterior.scorers[0].left.shape[1]):
+        raise ReadError("its features are not those of its predictions.")
     return posterior
 
 
