@@ -251,7 +251,7 @@ class Completion(FittedTable):
             raise InputError(f"column must be one label; got {j.size}.")
         position = int(j[0])
         with self.workers() as workers:
-            probabilities = self.posterior.probabilities(i, position, workers)
+            probabilities = self.posterior.signal.probabilities(i, position, workers)
         values = self.posterior.level_values(position)
         at = np.full(values.size, position)
         return decode(self.observations, at, values).tolist(), probabilities
@@ -350,7 +350,7 @@ class Completion(FittedTable):
             low, high = query_cells(
                 self,
                 cells,
-                lambda posterior, i, j: posterior.interval(i, j, level, kind, workers),
+                lambda posterior, i, j: posterior.signal.interval(i, j, level, kind, workers),
             )
         return low, high
 
@@ -412,7 +412,7 @@ class Completion(FittedTable):
             return query_cells(
                 self,
                 cells,
-                lambda posterior, i, j, at: posterior.log_density(i, j, at, workers),
+                lambda posterior, i, j, at: posterior.signal.log_density(i, j, at, workers),
                 values,
             )
 
@@ -585,7 +585,8 @@ class Completion(FittedTable):
         at = np.flatnonzero(data.cells >= 0)
         ends = data.intervals[data.cells[at]]
         with self.workers() as workers:
-            values = self.posterior.within(data.row_index[at], data.column_index[at], ends, workers)
+            signal = self.posterior.signal
+            values = signal.within(data.row_index[at], data.column_index[at], ends, workers)
         return at, values
 
     def sample_completions(
@@ -794,7 +795,7 @@ class Completion(FittedTable):
                 f"the only features of {side} are times, which have no effects of single terms. "
                 "explained_variance shows their share."
             )
-        effects = feature_effects(self.posterior.low_rank, side, level)
+        effects = feature_effects(self.posterior.signal.low_rank, side, level)
         return to_frame(self.observations, effects._asdict())
 
     def explained_variance(self, side: Axis = "rows") -> dict[str, float]:
@@ -823,7 +824,7 @@ class Completion(FittedTable):
         """
         check_choice("side", side, ("rows", "columns"))
         self.check_draws("features")
-        return variance_shares(self.posterior.low_rank).get(side, {"rest": 1.0})
+        return variance_shares(self.posterior.signal.low_rank).get(side, {"rest": 1.0})
 
     # Recommendations
 
@@ -1032,7 +1033,7 @@ class Completion(FittedTable):
         """
         self.check_draws("draws to export")
         traces = self.check_run("draws to export")
-        data, signal = self.observations, self.posterior.low_rank
+        data, signal = self.observations, self.posterior.signal.low_rank
         labels = data.column_labels[self.posterior.latent_columns]
         data = replace(data, column_labels=labels)
         return to_arviz(

@@ -9,9 +9,10 @@ import pytest
 
 import fillrank as fr
 from fillrank.cli import models
-from fillrank.features.pattern import entry_mask, pattern_blocks
+from fillrank.features.pattern import mask_of, pattern_blocks
 from fillrank.runtime import progress
 from fillrank.runtime.threads import Workers
+from fillrank.samplers.model import Data
 from helpers.refusals import assert_refused
 from helpers.result_files import cell, write_csv
 from helpers.small_patterns import small_patterns  # noqa: F401
@@ -160,7 +161,7 @@ def test_the_pattern_is_that_of_the_training_entries(
 
 def pattern_of(data):
     with Workers(1) as workers:
-        return pattern_blocks(entry_mask(data.by_row(), data.by_column(), workers))
+        return pattern_blocks(mask_of(Data(data.by_row(), data.by_column()), workers))
 
 
 def test_compare_runs_other_methods_without_features(fillrank, files, both, quick_compare):

@@ -16,7 +16,7 @@ from fillrank.estimators import noise_trial, sampled
 from fillrank.estimators.sampled import SamplerEstimator
 from fillrank.features.blocks import Block, Blocks, TableCode
 from fillrank.features.given import GivenFeatures
-from fillrank.features.pattern import entry_mask, pattern_blocks
+from fillrank.features.pattern import mask_of, pattern_blocks
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.feature_steps import WITHOUT_FEATURES
 from fillrank.samplers.model import Data
@@ -148,7 +148,7 @@ def _blocks_of(X):
         *standardise(observations, shared_units(observations, True, None), np.dtype("float32"))
     )
     with threadpool_limits(1):
-        return pattern_blocks(entry_mask(*data, Workers(1)))
+        return pattern_blocks(mask_of(data, Workers(1)))
 
 
 def _has_the_pattern_of(model, X):

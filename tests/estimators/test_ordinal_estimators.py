@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import fillrank as fr
-from fillrank.errors import ConvergenceWarning, InputError, NotSupportedError
+from fillrank.errors import ConvergenceWarning, FillrankWarning, InputError, NotSupportedError
 from fillrank.samplers import ipm3f as gibbs
 
 METHODS = {
@@ -84,10 +84,27 @@ def test_levels_are_the_given_values(method):
 def test_bad_ratings_are_refused(method):
     with pytest.raises(InputError, match="ordered scale"):
         quick(method).fit(fr.synthetic(20, 20, 1, 0.1, 0.2, random_state=0)[0])
-    with pytest.raises(InputError, match="at least two levels"):
-        quick(method).fit(np.full((5, 4), 3.0))
     with pytest.raises(InputError, match="never does"):
         quick(method, levels=[1, 2, 3, 4, 5, 6]).fit(stars())
+
+
+@EACH
+@pytest.mark.parametrize("penalty", ["auto", 2.0])
+def test_a_single_level_is_predicted_everywhere(method, penalty, tmp_path):
+    X = np.full((8, 5), 3.0)
+    X[1, 2] = X[4] = X[:, 3] = np.nan
+    model = quick(method, penalty=penalty)
+    with pytest.warns(FillrankWarning, match="all values are 3, and so are all predictions"):
+        model.fit(X)
+    assert (model.transform(X) == 3.0).all()
+    assert (model.fold_in(X[:2]).predict_block([0, 1], np.arange(5)) == 3.0).all()
+    model.save(tmp_path / "model.fillrank", with_data=True)
+    loaded = fr.load(tmp_path / "model.fillrank")
+    assert loaded.levels_.tolist() == [3.0]
+    assert (loaded.predict_block(np.arange(8), np.arange(5)) == 3.0).all()
+    if method == "M3F":
+        assert model.rank_ == 0
+        assert model.converged_
 
 
 @EACH

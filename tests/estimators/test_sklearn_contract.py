@@ -7,8 +7,8 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -35,18 +35,7 @@ ESTIMATORS = [
 ]
 
 
-def refused_checks(estimator):
-    """Checks that cannot pass.
-
-    scikit-learn fits M3F and IPM3F on a sparse matrix of zeros and ones, which stores only the ones.
-    What is not stored is missing, so that all observed values are equal, and a scale needs two levels.
-    """
-    if isinstance(estimator, fr.M3F | fr.IPM3F):
-        return {"check_estimator_sparse_tag": "the sparse matrix has only one level"}
-    return {}
-
-
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=refused_checks)
+@parametrize_with_checks(ESTIMATORS)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -194,10 +183,14 @@ def test_settings_that_are_refused(setting):
         quick(**setting).fit(table())
 
 
-def test_predictions_of_a_sparse_matrix_would_be_dense():
+def test_predict_of_a_sparse_matrix_says_what_to_do():
     X = sp.csr_array(np.nan_to_num(table()))
-    with pytest.raises(FillrankError, match="sparse"):
-        quick().fit(X).predict(X)
+    model = quick().fit(X)
+    with pytest.raises(FillrankError, match=r"sparse matrix. transform\(X\).*fold_in\(X\)"):
+        model.predict(X)
+    filled, rows = model.transform(X), model.fold_in(X)
+    i, j = np.nonzero(X.toarray() == 0)
+    np.testing.assert_allclose(rows.predict(i, j), filled[i, j])
 
 
 def test_score_of_an_array_is_that_of_new_rows():
@@ -211,6 +204,17 @@ def test_score_of_an_array_is_that_of_new_rows():
     assert model.score(new) == pytest.approx(-error)
     assert error < np.nanstd(new)
     assert (cross_val_score(quick(), X, cv=3) < 0).all()
+
+
+def test_score_of_a_data_frame_whose_rows_are_not_known_is_that_of_new_rows():
+    X = table(60, 12)
+    frame = pd.DataFrame(X, index=[f"r{i}" for i in range(60)])
+    model = quick().fit(frame[:40])
+    assert model.score(frame[40:]) == model.score(X[40:])
+    with pytest.raises(FillrankError, match="20 row labels are unknown"):
+        model.score(frame[20:])
+    scores = cross_val_score(quick(), frame, cv=KFold(3))
+    np.testing.assert_array_equal(scores, cross_val_score(quick(), X, cv=KFold(3)))
 
 
 def few_levels(X):
@@ -275,6 +279,50 @@ def test_cross_validation_of_a_pipeline_sees_only_the_training_fold():
         own = clone(pipeline).fit(X[train], y[train])
         np.testing.assert_allclose(predicted[test], own.predict(X[test]))
         # Other values in the rest of the fold change nothing.
-        changed = X[test].copy()
-        changed[1:] = 100 * changed[1:]
-        np.testing.assert_allclose(own.predict(changed)[0], predicted[test][0], rtol=1e-6)
+        filled = int(np.flatnonzero(np.isnan(X[test]).any(axis=1))[0])
+        changed = 100 * X[test]
+        changed[filled] = X[test][filled]
+        np.testing.assert_allclose(own.predict(changed)[filled], predicted[test][filled], rtol=1e-6)
+
+
+def outcome_of(X):
+    """A number for each row, to be predicted from the completed table."""
+    return np.nanmean(X, axis=1) + 0.1 * np.random.default_rng(0).normal(size=len(X))
+
+
+@pytest.mark.parametrize("settings", [{}, {"add_indicator": True}, {"keep_empty_features": True}])
+def test_folds_of_a_data_frame_are_completed_without_each_other(settings):
+    """Also with pandas output, indicators, and a column that is empty in the training folds."""
+    X = table(45, 6)
+    X[: 30 if settings.get("keep_empty_features") else 0, 5] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    y = outcome_of(X)
+    pipeline = make_pipeline(quick(units="columns", **settings), Ridge())
+    pipeline.set_output(transform="pandas")
+    predicted = cross_val_predict(pipeline, frame, y, cv=KFold(3))
+    train, test = slice(0, 30), slice(30, 45)
+    own = clone(pipeline).fit(frame[train], y[train])
+    names = own[:-1].get_feature_names_out().tolist()
+    assert own[-1].feature_names_in_.tolist() == names
+    assert len(names) == (
+        11 + bool(np.isnan(X[train, 5]).any()) if "add_indicator" in settings else 6
+    )
+    np.testing.assert_allclose(predicted[test], own.predict(frame[test]))
+    filled = int(np.flatnonzero(np.isnan(X[test]).any(axis=1))[0])
+    changed = 100 * frame[test]
+    changed.iloc[filled] = frame[test].iloc[filled]
+    np.testing.assert_allclose(own.predict(changed)[filled], predicted[test][filled], rtol=1e-6)
+
+
+def test_grid_search_over_settings_of_a_step():
+    X = table(60, 8)
+    frame, y = pd.DataFrame(X, columns=list("abcdefgh")), outcome_of(X)
+    pipeline = make_pipeline(quick(), Ridge())
+    grid = {"gasr__missingness": [True, False]}
+    search = GridSearchCV(pipeline, grid, cv=KFold(3), error_score="raise").fit(frame, y)
+    for choice, score in zip((True, False), search.cv_results_["mean_test_score"], strict=True):
+        alone = clone(pipeline).set_params(gasr__missingness=choice)
+        assert score == pytest.approx(cross_val_score(alone, frame, y, cv=KFold(3)).mean())
+    with_pattern, without = search.cv_results_["mean_test_score"]
+    assert with_pattern != without
+    assert search.best_estimator_[0].missingness == (with_pattern > without)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fillrank.features import pattern
-from fillrank.features.pattern import code_pattern, entry_mask, pattern_block, pattern_blocks
+from fillrank.features.pattern import code_pattern, mask_of, pattern_block, pattern_blocks
 from fillrank.runtime.threads import Workers
 from helpers.small_patterns import small_patterns  # noqa: F401
 from reference.planted import plant
@@ -41,7 +41,7 @@ def _entries(mask):
 
 def _masks(mask, workers=ONE):
     data = table_and_values(mask, np.zeros(mask.shape))[1]
-    return entry_mask(data.rows, data.columns, workers)
+    return mask_of(data, workers)
 
 
 def _dense(mask):

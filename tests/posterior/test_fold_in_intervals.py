@@ -13,6 +13,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 import fillrank.posterior.fold_in as module
+from fillrank.kernels import new_row_values
 from fillrank.posterior.fold_in import empirical_law, fold_in_rows
 from fillrank.posterior.mean import mean_draw
 from fillrank.runtime.threads import Workers
@@ -20,7 +21,7 @@ from fillrank.samplers.model import Draw, Noise
 from fillrank.table.entries import Entries
 from fillrank.table.latent import FAR
 from reference.p_values import ALARM, cdf_values, ks_uniform
-from reference.planted import plant
+from reference.planted import plant, set_constants
 
 # The ends of three levels under the draws, and of two intervals of the new row's own.
 LEVELS = np.array([[-FAR, -0.5, 0.7], [-0.5, 0.7, FAR]])
@@ -92,26 +93,29 @@ def test_the_values_in_intervals_hardly_matter():
 
 BUGS = {
     "weights forgotten": (
-        "_find_ends", "math.sqrt(entries.weights[first + t]) if entries.weights.size", "1.0 if True"
+        "find_ends", "math.sqrt(entries.weights[first + t]) if entries.weights.size", "1.0 if True"
     ),
     "noise of one column for all": (
-        "_find_ends", "regression.noise_sd[j]", "regression.noise_sd[0]"
+        "find_ends", "regression.noise_sd[j]", "regression.noise_sd[0]"
     ),
-    "without the row's precision": ("_draw_values", "1.0 / math.sqrt(precision)", "1.0"),
-    "values of the start": ("_draw_values", "tile[k, t] = truncated", "_ = truncated"),
+    "without the row's precision": ("draw_values_of_row", "1.0 / math.sqrt(precision)", "1.0"),
+    "values of the start": ("draw_values_of_row", "tile[k, t] = truncated", "_ = truncated"),
     "the row's ends for those of the draw": (
         "_regression", "np.hstack([draw.limits, limits[:, own:]])", "limits + 0.0 * own"
     ),
 }  # fmt: skip
-_USERS = {
-    "_find_ends": ("_regress_rows",),
-    "_draw_values": ("_start_values", "_regress_rows"),
-    "_regression": (),
+# Where these functions are, and what calls them there.
+_PLACES = {
+    "find_ends": (new_row_values, ()),
+    "draw_values_of_row": (new_row_values, ("start_values",)),
+    "_regression": (module, ()),
 }
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_caught(monkeypatch, name):
     function, old, new = BUGS[name]
-    plant(monkeypatch, module, function, old, new, users=_USERS[function])
+    place, users = _PLACES[function]
+    plant(monkeypatch, place, function, old, new, users, into=(module,))
+    set_constants(monkeypatch, module, {}, users=("_regress_rows",))  # compiled again
     assert _p_value(unequal="precision" in name) < 1e-9

@@ -248,7 +248,6 @@ ORDINALS = {
     "NaN": ordinal([scorer()._replace(thresholds=with_value(np.ones((4, 4)), NAN))]),
     "single precision": ordinal([scorer(dtype=np.float32)]),
     "integers": ordinal([scorer()._replace(left=np.ones((4, 2), np.int8))]),
-    "one level": ordinal([scorer(n_thresholds=0)], np.ones(1)),
     "no level": ordinal(levels=np.ones(0)),
     "more levels than int8 can number": ordinal([scorer(n_thresholds=127)], np.arange(128.0)),
     "levels backwards": ordinal(levels=np.arange(5.0)[::-1]),

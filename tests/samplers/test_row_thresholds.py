@@ -15,6 +15,7 @@ from fillrank.kernels.row_thresholds import ThresholdPrior
 from fillrank.runtime import threads
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import threshold_steps
+from fillrank.samplers.model import Data
 from fillrank.samplers.threshold_steps import EVERY, Intervals, RowThresholds
 from fillrank.table.entries import compress
 from fillrank.table.latent import FAR
@@ -38,7 +39,8 @@ class Problem:
         weights = rng.uniform(0.5, 2.0, (m, n))
         i, j = np.nonzero(rng.random((m, n)) < 0.7)
         i, j = i[i < m - 1], j[i < m - 1]
-        self.rows = compress(m, i, j, np.zeros(i.size), weights[i, j], levels[i, j])
+        rows = compress(m, i, j, np.zeros(i.size), weights[i, j], levels[i, j])
+        self.data = Data(rows, rows)
         variances, roots = rng.uniform(0.3, 1.0, m), rng.uniform(0.7, 1.4, n)
         self.noise = RowNoise(variances, roots, np.inf, ROW_ENTRIES)
         self.sd = np.sqrt(variances[i] / weights[i, j]) / roots[j]
@@ -50,7 +52,7 @@ class Problem:
     def draw(self, current, sweep, workers, limits=None):
         """(limits, thresholds of rows) after a step."""
         return threshold_steps.draw_row_thresholds(
-            self.limits if limits is None else limits, current, self.rows, (self.own, self.other),
+            self.limits if limits is None else limits, current, self.data, (self.own, self.other),
             self.noise, Address(_KEY, sweep, 0), workers,
         )  # fmt: skip
 

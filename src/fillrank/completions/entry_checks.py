@@ -29,7 +29,7 @@ def leave_one_out_of(model: FittedTable, n_entries: int | None, seed: int) -> Lo
 
     def log_likelihood(part: slice) -> np.ndarray:
         own = None if weights is None else weights[part]
-        return model.posterior.log_likelihood(rows[part], columns[part], values[part], own)
+        return model.posterior.signal.log_likelihood(rows[part], columns[part], values[part], own)
 
     elpd, k, p_loo = leave_one_out(log_likelihood, chosen.size)
     order = np.argsort(-np.nan_to_num(k, nan=np.inf), kind="stable")
@@ -48,7 +48,7 @@ def prediction_diagnostics(
 ) -> dict[str, np.ndarray]:
     """R-hat, effective sample size and Monte Carlo error of the signal in cells, by position."""
     n_chains = model.check_run("diagnostics of predictions").probes.shape[0]
-    signal = model.posterior.low_rank
+    signal = model.posterior.signal.low_rank
     n_draws = signal.n_draws // n_chains
     if n_draws < _FEWEST_DRAWS:
         raise NotSupportedError(

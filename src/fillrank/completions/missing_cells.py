@@ -37,7 +37,7 @@ def predict_missing(
                 continue
             fields = {"value": posterior.predict(i, j, workers)}
             if level is not None:
-                low, high = posterior.interval(i, j, level, "observation", workers)
+                low, high = posterior.signal.interval(i, j, level, "observation", workers)
                 fields |= {"lower": low, "upper": high}
             if imputations is not None:
                 with one_blas_thread():
@@ -88,4 +88,4 @@ def imputations_of(model: FittedTable, n: int, random_state: int) -> Imputations
     """Draws of what would be observed; an error if there are not as many."""
     model.check_draws("draws")
     n = check_integer("the number of draws", n, 1, model.posterior.n_draws)
-    return model.posterior.imputations(n, check_integer("random_state", random_state, 0))
+    return model.posterior.signal.imputations(n, check_integer("random_state", random_state, 0))

@@ -30,8 +30,8 @@ def update(model: Table, more_entries: Any, axis: Axis) -> Table:
     with one_blas_thread(), model.workers() as workers:
         entries = some_rows(by_side, changed)
         source = source_of(model, axis)
-        posterior = model.posterior.update(
-            entries, changed, axis, workers, source, observations.intervals
+        posterior = model.posterior.signal.update(
+            entries, changed, axis, workers, source.signal, observations.intervals
         )
     record = model.record
     if record.row_noise is not None:

@@ -67,10 +67,13 @@ def fold_in(
     given = code_given(side_of(source.blocks, axis), features, labels, axis)
     with one_blas_thread():
         entries = _reindex(by_new, positions)
+        posterior: Posterior
         if axis == "columns" and source.has_own_kinds:
             coding = code_new_columns(new, kinds)
             with model.workers() as workers:
-                posterior = source.fold_in_columns(entries, coding, workers, given, new.intervals)
+                posterior = source.signal.fold_in_columns(
+                    entries, coding, workers, given, new.intervals
+                )
         else:
             posterior = _folded_in(model, source, entries, axis, given, new.intervals)
     return replace(
@@ -151,9 +154,9 @@ def check_weights(model: FittedTable, new: Observations) -> None:
     """Reject weights of new entries, unless the method uses them."""
     if model.posterior.levels is not None or not model.posterior.has_draws:
         refuse_weights(new, model.method)
-    likelihood = model.record.likelihood
-    if likelihood in LAWS and LAWS[likelihood].of_levels:
-        refuse_weights_of_levels(new, likelihood)
+    law = model.record.law
+    if law is not None and LAWS[law].of_levels:
+        refuse_weights_of_levels(new, law)
 
 
 def _check_kinds(source: Posterior, axis: Axis, kinds: Kinds) -> None:

@@ -123,7 +123,7 @@ def _describe_error(model: FittedTable) -> str | None:
 
 def _posterior_variance(traces: Traces, model: FittedTable) -> float:
     """The posterior variance of the signal, averaged over the cells that the run traced."""
-    scale = model.posterior.low_rank.units.shared_scale
+    scale = model.posterior.signal.low_rank.units.shared_scale
     return float(np.mean(traces.probes.var(axis=(0, 1)))) * float(scale) ** 2
 
 

@@ -210,10 +210,14 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         completion = self._completion
         is_known = isinstance(rows, Observations) or is_data_frame(rows)
         if columns is None and issparse(rows):
+            # For a sparse matrix the checks of scikit-learn allow one prediction per row, or an error.
             raise InputError(
-                "the predictions of a sparse matrix are one number for each of its cells, which may not "
-                "fit in memory. fold_in(X) returns a model of its rows, which predicts the cells that "
-                "you name; transform(X) returns them all."
+                "predict takes a dense table, because it has a prediction for every cell; got a sparse "
+                "matrix",
+                advice=[
+                    "transform(X) fills in all of its cells and returns a dense array.",
+                    "fold_in(X).predict(rows, columns) predicts the cells that you name.",
+                ],
             )
         if columns is None and (is_known or np.ndim(rows) > 0):
             return completion.predict_rows(self._observations(rows, reset=False))
@@ -341,18 +345,25 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : table
-            Held-out entries of known rows, which are found by their labels; see `Completion.score`. An
-            array has no labels: its rows are new ones. A fifth of their entries is held out and
-            predicted from the others, so that cross-validation over rows measures the error of
-            `transform`.
+            Held-out entries of known rows, which are found by their labels; see `Completion.score`. If
+            no label is known, or in an array, which has no labels, the rows are new ones. A fifth of
+            their entries is held out and predicted from the others, so that cross-validation over rows
+            measures the error of `transform`.
         y : None
             Not used; present for scikit-learn.
         """
         completion = self._completion
         observations = self._observations(X, reset=False)
-        if not isinstance(X, Observations) and observations.origin.layout in WITHOUT_LABELS:
+        if not isinstance(X, Observations) and self._are_new(observations):
             return completion.score_new_rows(observations)
         return completion.score(X)
+
+    def _are_new(self, observations: Observations) -> bool:
+        """Whether the rows of a table are not those of the fit."""
+        if observations.origin.layout in WITHOUT_LABELS:
+            return True
+        known = self.observations_.row_positions(observations.row_labels, allow_unknown=True)
+        return bool((known < 0).all())
 
     def fold_in(
         self,

@@ -20,7 +20,7 @@ from fillrank.estimators.spectral import (
 from fillrank.posterior.kinds import KindPosterior
 from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.posterior.protocol import Posterior
-from fillrank.posterior.record import Record
+from fillrank.posterior.record import LossName, Record
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Factors, Fit, Limits, PathPoint, penalty_grid, walk
@@ -39,7 +39,6 @@ from fillrank.table.latent import FAR, MOST_LEVELS, code_ratings, code_two_level
 from fillrank.table.observations import Observations
 from fillrank.table.units import Units, location_and_scale
 
-Likelihood = Literal["gaussian", "laplace", "logistic", "ordered"]
 # The standard deviation of normal values whose median absolute deviation is 1.
 _NORMAL_DEVIATION = 1.4826
 # Added to the frequencies of levels.
@@ -55,7 +54,7 @@ _ITERATIONS_OF_ABSOLUTE = 10
 class LossSettings(NamedTuple):
     """The settings of a fit, checked except for the penalty."""
 
-    likelihood: Likelihood
+    likelihood: LossName
     penalty: float | Literal["auto"]
     effects: Any
     value_range: tuple[float, float] | None
@@ -221,7 +220,7 @@ def fit_loss(observations: Observations, settings: LossSettings) -> tuple[Poster
         path=path,
         violation=fit.violation,
         converged=fit.converged,
-        likelihood=settings.likelihood,
+        loss=settings.likelihood,
     )
     return posterior, record
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from fillrank.errors import InputError
+from fillrank.errors import FillrankWarning, InputError, Text
 from fillrank.estimators.base import Estimator
 from fillrank.estimators.checks import seed_from
 from fillrank.kernels.ordinal import Scorer
@@ -17,6 +17,7 @@ from fillrank.posterior.model_file import SMALLEST_MARGIN_PENALTY
 from fillrank.posterior.record import Record
 from fillrank.runtime.progress import make_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
+from fillrank.runtime.warnings import warn_user
 from fillrank.samplers.model import Data
 from fillrank.solvers.fit import RISES, Limits, PathPoint
 from fillrank.solvers.m3f import penalty_path
@@ -25,6 +26,7 @@ from fillrank.table.observations import Observations
 from fillrank.validation import check_integer, check_real
 
 _VALIDATION_SHARE = 0.2
+_SPARSE = "In a sparse matrix, what is not stored is missing, and not 0."
 
 
 class Context(NamedTuple):
@@ -111,13 +113,15 @@ class MarginEstimator(Estimator):
         self._warn(solution)
 
     def _find_levels(self, observations: Observations) -> Levels:
+        advice: list[Text] = [_SPARSE] if observations.origin.layout == "sparse" else []
         try:
-            return find_levels(observations.stored_values, self.levels)
+            levels = find_levels(observations.stored_values, self.levels)
         except InputError as error:
-            if observations.origin.layout != "sparse":
-                raise
-            hint = "In a sparse matrix, what is not stored is missing, and not 0."
-            raise error.with_advice(hint) from None
+            raise error.with_advice(*advice) from None
+        if levels.size == 1:
+            what = f"all values are {levels.values[0]:g}, and so are all predictions"
+            warn_user(FillrankWarning(what, advice=advice))
+        return levels
 
     def _limits(self) -> Limits:
         if self.n_threads is not None:

@@ -58,7 +58,7 @@ def run_result(
         traces=traces,
         units=model.units_name,
         noise=model.noise_name,
-        likelihood=None if law == "gaussian" else law,
+        law=None if law == "gaussian" else law,
         notes=[*model.notes, *_rank_notes(probabilities, traces, shape)],
     )
     return posterior, record

@@ -35,7 +35,7 @@ from fillrank.estimators.table_model import (
     table_model,
 )
 from fillrank.features.given import NOT_GIVEN, GivenFeatures, given_features
-from fillrank.features.pattern import Mask, entry_mask, pattern_blocks, remote_mask
+from fillrank.features.pattern import mask_of, pattern_blocks
 from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.noise.law import Law
 from fillrank.noise.laws import GAUSSIAN, LAWS
@@ -333,7 +333,7 @@ class SamplerEstimator(Estimator):
         """The model with the features that were given, and those of the missing values."""
         blocks = given.blocks
         if self.missingness and data.n_entries < math.prod(data.shape):
-            blocks = blocks.joined(pattern_blocks(_mask(data, workers)))
+            blocks = blocks.joined(pattern_blocks(mask_of(data, workers)))
         notes = (*model.notes, *given.notes)
         return model._replace(notes=notes).with_blocks(blocks, np.dtype(self.dtype))
 
@@ -692,13 +692,6 @@ def _check_kinds(kinds: Any, likelihood: str) -> None:
 def _cells_of(observations: Observations) -> Data:
     """The observed cells of a table, by row and by column."""
     return Data(pad_to_two_rows(observations.by_row()), pad_to_two_rows(observations.by_column()))
-
-
-def _mask(data: Data | RemoteData, workers: Workers) -> Mask:
-    """The mask of the entries, where they are."""
-    if isinstance(data, RemoteData):
-        return remote_mask(*data)
-    return entry_mask(*data, workers)
 
 
 def _no_weights_on_cluster() -> NotSupportedError:

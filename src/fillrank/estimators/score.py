@@ -142,7 +142,7 @@ def _covered(
     with completion.workers() as workers:
         for j in np.unique(cells.columns[unordered]).tolist():
             mine = unordered[cells.columns[unordered] == j]
-            probabilities = posterior.probabilities(cells.rows[mine], j, workers)
+            probabilities = posterior.signal.probabilities(cells.rows[mine], j, workers)
             levels = posterior.level_values(j)
             sets = credible_sets(probabilities, level)
             covered[mine] = [

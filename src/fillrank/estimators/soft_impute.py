@@ -6,14 +6,18 @@ from typing import Any, Literal, get_args
 
 from fillrank.estimators.checks import EFFECTS, check_value_range, seed_from, warn_of_units
 from fillrank.estimators.convergence import warn_unconverged
-from fillrank.estimators.loss_fit import Likelihood, LossSettings, fit_loss
+from fillrank.estimators.loss_fit import LossSettings, fit_loss
 from fillrank.estimators.spectral import Context, Setting, SpectralEstimator
+from fillrank.posterior.record import LossName
 from fillrank.runtime.threads import one_blas_thread
 from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Factors, Fit
 from fillrank.solvers.soft_impute import soft_impute
 from fillrank.table.observations import Observations
 from fillrank.validation import check_choice
+
+# The loss, by name: "gaussian" is squares.
+Likelihood = Literal["gaussian", LossName]
 
 
 class SoftImpute(SpectralEstimator):

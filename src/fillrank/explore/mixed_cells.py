@@ -93,7 +93,7 @@ class MixedCells:
         if j not in self._names:
             self._names[j] = level_names(self._model, j)
         with Workers(1) as worker:
-            shares = self._model.posterior.probabilities(np.array([i]), j, worker)[0]
+            shares = self._model.posterior.signal.probabilities(np.array([i]), j, worker)[0]
         shown = np.sort(np.argsort(-shares, kind="stable")[:_MOST_BARS]).tolist()
         return [[self._names[j][k], round(float(shares[k]), 4)] for k in shown]
 

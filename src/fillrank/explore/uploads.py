@@ -164,7 +164,7 @@ def _fill(view: ModelView, folded: Any, columns: np.ndarray) -> _Cells:
         values = folded.posterior_.predict(rows, found, workers)
         if not view.has_intervals or rows.size > MOST_INTERVALS:
             return _Cells(rows, found, values, None, None)
-        limits = folded.posterior_.interval(rows, found, LEVEL, "observation", workers)
+        limits = folded.posterior_.signal.interval(rows, found, LEVEL, "observation", workers)
     return _Cells(rows, found, values, *limits)
 
 

@@ -233,7 +233,7 @@ class ModelView:
             return np.full(cells.size, np.nan), np.full(cells.size, np.nan)
         i, j = self._pairs(side, at, cells)
         with Workers(1) as worker:
-            low, high = self.model.posterior_.interval(i, j, LEVEL, "observation", worker)
+            low, high = self.model.posterior_.signal.interval(i, j, LEVEL, "observation", worker)
         return low, high
 
     def _values(self, side: Side, at: int) -> tuple[np.ndarray, np.ndarray]:

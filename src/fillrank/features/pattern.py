@@ -11,16 +11,13 @@ valid choice, so that a few iterations suffice; the decomposition of F_0 Q makes
 orthogonal. The features of columns are those of the rows of the transposed table.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from fillrank.features.blocks import MISSINGNESS, Block, Blocks, PatternCode
-from fillrank.kernels.mask import mask_product
 from fillrank.runtime.threads import Workers
-from fillrank.samplers.model import Remote
+from fillrank.samplers.model import Data, Product, RemoteData
 from fillrank.table.entries import Entries
 
 # The largest number of directions; how many rows and columns, and how many entries there are for each at
@@ -36,28 +33,17 @@ class Mask(NamedTuple):
 
     row_counts: np.ndarray
     column_counts: np.ndarray
-    times: Callable[[np.ndarray], np.ndarray]
-    transposed_times: Callable[[np.ndarray], np.ndarray]
+    times: Product
+    transposed_times: Product
 
     def transpose(self) -> "Mask":
         """The mask of the transposed table."""
         return Mask(self.column_counts, self.row_counts, self.transposed_times, self.times)
 
 
-def entry_mask(rows: Entries, columns: Entries, workers: Workers) -> Mask:
-    """The mask of entries in memory, by row and by column."""
-
-    def product(side: Entries, block: np.ndarray) -> np.ndarray:
-        return mask_product(side.pointers, side.indices, block, workers)
-
-    counts = np.diff(rows.pointers), np.diff(columns.pointers)
-    return Mask(*counts, partial(product, rows), partial(product, columns))
-
-
-def remote_mask(rows: Remote, columns: Remote) -> Mask:
-    """The mask of entries on other machines; its products have the bits of `entry_mask`."""
-    counts = np.diff(rows.pointers), np.diff(columns.pointers)
-    return Mask(*counts, rows.mask_product, columns.mask_product)
+def mask_of(data: Data | RemoteData, workers: Workers) -> Mask:
+    """The mask of entries, which may be on other machines."""
+    return Mask(*data.counts, *data.mask_products(workers))
 
 
 class _Pattern(NamedTuple):

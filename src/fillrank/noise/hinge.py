@@ -116,7 +116,7 @@ def _draw_thresholds(
 def _working(
     level: float, thresholds: np.ndarray, reciprocals: np.ndarray, hinge: Hinge
 ) -> tuple[float, float]:
-    """(w, y) of an entry."""
+    """(w, y) of an entry; without thresholds it says nothing, and both are 0."""
     c = 0.5 * hinge.C
     w, wy = 0.0, 0.0
     for r in range(thresholds.size):
@@ -124,7 +124,7 @@ def _working(
         scale = c * c * reciprocals[r]
         w += scale
         wy -= c * T + scale * (hinge.ell * T - thresholds[r])
-    return w, wy / w
+    return w, wy / w if w > 0.0 else 0.0
 
 
 @njit(nogil=True, cache=True)

@@ -64,7 +64,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from fillrank.draws.normal import normal, normal_from_bits
+from fillrank.draws.normal import normal_from_bits
 from fillrank.draws.streams import (
     AUGMENTATION,
     ROW_SCALARS,
@@ -77,19 +77,32 @@ from fillrank.draws.streams import (
     start_stream,
     uniform,
 )
-from fillrank.draws.truncated_normal import truncated_normal
-from fillrank.kernels.entry_laws import draw_weight, draw_working
 from fillrank.kernels.factors import gram
-from fillrank.kernels.gaussian_rows import NO_LIMITS, NO_THRESHOLDS, level_of
-from fillrank.kernels.interval_rows import slice_coefficients, update_sites
+from fillrank.kernels.gaussian_rows import NO_LIMITS, NO_THRESHOLDS
+from fillrank.kernels.interval_rows import slice_coefficients
+from fillrank.kernels.new_row_values import (
+    approximate_intervals,
+    draw_entry_weights,
+    draw_levels_of_row,
+    draw_new_thresholds,
+    draw_values_of_row,
+    find_ends,
+    start_values,
+)
+from fillrank.kernels.row_systems import (
+    add_product,
+    choose,
+    factorise,
+    multiply_rows,
+    precision_probabilities,
+    solve_transposed,
+)
 from fillrank.kernels.row_thresholds import (
     ThresholdPrior,
-    draw_thresholds_of_row,
     empty_values,
-    sort_by_level,
 )
 from fillrank.kernels.student_t import NEARLY_NORMAL
-from fillrank.kernels.tiles import REASSOCIATE, longest_row
+from fillrank.kernels.tiles import longest_row
 from fillrank.noise.laws import LAWS, LawName
 from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
@@ -108,8 +121,8 @@ _PRECISIONS = 8
 # Alternations of coefficients and weights for Student-t noise. Each has its own random numbers: those of
 # draw t + step * _STEP, where t is below _STEP.
 _ALTERNATIONS, _STEP = 3, 2**16
-# The same for values of which only an interval is known, and sweeps of their normal approximation.
-_VALUE_ALTERNATIONS, _APPROXIMATIONS = 10, 6
+# The same for values of which only an interval is known.
+_VALUE_ALTERNATIONS = 10
 # New rows whose h is computed together.
 _TOGETHER = 4096
 # Against division by 0 if all weights of a block are 0.
@@ -202,15 +215,6 @@ class _NewRows(NamedTuple):
     thresholds: np.ndarray
 
 
-@njit(fastmath=REASSOCIATE)
-def _product(rows, a, b, n):
-    """The product of the rows a and b of a matrix, over their first n numbers."""
-    total = 0.0
-    for t in range(n):
-        total += rows[a, t] * rows[b, t]
-    return total
-
-
 @njit
 def _gather(entries, i, regression, tile):
     """Copy the g_j of a row's columns into ``tile``, component by component, and y_j below them.
@@ -251,227 +255,18 @@ def _widen(tile, n, k, scale):
 
 
 @njit
-def _products(tile, n, gram):
-    """``gram`` (k + 1, k + 1) becomes the products of the rows of a tile, in its lower triangle."""
-    for a in range(gram.shape[0]):
-        for b in range(a + 1):
-            gram[a, b] = _product(tile, a, b, n)
-
-
-@njit
-def _factorise(gram, precision, system):
-    """``system`` (k + 1, k) becomes the Cholesky factor of P and, below it, its inverse times h."""
-    k = system.shape[1]
-    for a in range(k + 1):
-        for b in range(min(a + 1, k)):
-            value = precision * gram[a, b] - _product(system, a, b, b)
-            if a == b:
-                # Without rounding no pivot of I + a Gram matrix is below 1.
-                system[a, a] = math.sqrt(max(1.0, 1.0 + value))
-            else:
-                system[a, b] = value / system[b, b]
-
-
-@njit
-def _log_likelihood(gram, precision, n, system):
-    """log p(x | a) without a constant, of a system that was factorised with a."""
-    k = system.shape[1]
-    result = 0.5 * n * math.log(precision) - 0.5 * precision * gram[k, k]
-    for b in range(k):
-        result += 0.5 * system[k, b] * system[k, b] - math.log(system[b, b])
-    return result
-
-
-@njit
-def _probabilities(gram, precisions, n, system, out):
-    """The posterior probabilities of the precisions of a row."""
-    for q in range(precisions.size):
-        _factorise(gram, precisions[q], system)
-        out[q] = _log_likelihood(gram, precisions[q], n, system)
-    out[:] = np.exp(out - out.max())
-    out /= out.sum()
-
-
-@njit
-def _choose(probabilities, u):
-    """The first number whose cumulative probability is above u."""
-    total = 0.0
-    for q in range(probabilities.size - 1):
-        total += probabilities[q]
-        if u < total:
-            return q
-    return probabilities.size - 1
-
-
-@njit
-def _weigh(tile, n, w, precision, regression, stream, row, weighted):
-    """Draw the weight of each entry given w and a; ``weighted`` becomes the tile with these weights."""
-    k = w.size
-    for t in range(n):
-        residual = tile[k, t]
-        for a in range(k):
-            residual -= tile[a, t] * w[a]
-        seek(stream, row, t)
-        square = precision * residual * residual
-        root = math.sqrt(draw_weight(regression.law, regression.degrees, square, stream))
-        for a in range(k + 1):
-            weighted[a, t] = root * tile[a, t]
-
-
-@njit
-def _draw_thresholds(entries, i, regression, tile, origin, w, precision, values, cuts, stream):
-    """Draw the thresholds of a new row, given w and a, in place.
-
-    ``origin`` has the y_j of the values in ``entries``.
-    """
-    first, k, n = entries.pointers[i], w.size, origin.size
-    signals, precisions = np.empty(n), np.empty(n)
-    for t in range(n):
-        mean = 0.0
-        for a in range(k):
-            mean += tile[a, t] * w[a]
-        root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
-        unit = root / regression.noise_sd[entries.indices[first + t]]
-        signals[t] = entries.values[first + t] + (mean - origin[t]) / unit
-        precisions[t] = unit * math.sqrt(precision)
-    sort_by_level(entries.cells[first : first + n], signals, precisions, values)
-    draw_thresholds_of_row(cuts, values, regression.threshold_prior, stream, i)
-
-
-@njit
-def _interval_ends(regression, cuts, j, cell):
-    """The ends of the interval with this number, in column j of a row with these thresholds."""
-    if cuts.size:
-        return cuts[cell], cuts[cell + 1]
-    if regression.thresholds.size:
-        return regression.thresholds[j, cell], regression.thresholds[j, cell + 1]
-    return regression.limits[0, cell], regression.limits[1, cell]
-
-
-@njit
-def _find_ends(entries, i, regression, origin, cuts, ends):
-    """``ends`` (2, n) become those of the intervals of the y_j of a row, NaN for known values.
-
-    Returns whether there are intervals. ``origin`` has the y_j of the values in ``entries``, ``cuts``
-    the thresholds of the row.
-    """
-    first, found = entries.pointers[i], False
-    for t in range(origin.size):
-        cell = entries.cells[first + t]
-        if cell < 0:
-            ends[0, t], ends[1, t] = math.nan, math.nan
-            continue
-        found = True
-        j, value = entries.indices[first + t], entries.values[first + t]
-        root = math.sqrt(entries.weights[first + t]) if entries.weights.size else 1.0
-        unit = root / regression.noise_sd[j]
-        low, high = _interval_ends(regression, cuts, j, cell)
-        ends[0, t], ends[1, t] = origin[t] + unit * (low - value), origin[t] + unit * (high - value)
-    return found
-
-
-@njit
-def _draw_values(tile, n, ends, w, precision, stream, row):
-    """Draw the y_j of a row of which an interval is known, given w and a, in place."""
-    k = w.size
-    for t in range(n):
-        if math.isnan(ends[0, t]):
-            continue
-        mean = 0.0
-        for a in range(k):
-            mean += tile[a, t] * w[a]
-        seek(stream, row, t)
-        sd = 1.0 / math.sqrt(precision)
-        tile[k, t] = truncated_normal(stream, mean, sd, ends[0, t], ends[1, t])
-
-
-@njit
-def _approximate(tile, n, ends, precision, sites, weighted, gram, system):
-    """``system`` becomes that of a normal approximation of w given the values and the intervals."""
-    k = system.shape[1]
-    x = np.empty(k)
-    for t in range(n):
-        is_known = math.isnan(ends[0, t])
-        sites[0, t], sites[1, t] = tile[k, t], precision if is_known else 0.0
-    for step in range(_APPROXIMATIONS + 1):
-        for t in range(n):
-            root = math.sqrt(sites[1, t])
-            for a in range(k):
-                weighted[a, t] = root * tile[a, t]
-            weighted[k, t] = root * sites[0, t]
-        _products(weighted, n, gram)
-        _factorise(gram, 1.0, system)
-        if step < _APPROXIMATIONS:
-            update_sites(tile, n, ends, precision, system, sites, x)
-
-
-@njit
-def _start_values(tile, n, ends, precision, approximation, stream, row):
-    """Draw the y_j of a row in intervals, given w from a normal approximation and a step from it."""
-    k = approximation.shape[1]
-    seek(stream, row, n)
-    w = np.empty(k)
-    for a in range(k):
-        w[a] = approximation[k, a] + normal(stream)
-    _solve_transposed(approximation, w)
-    slice_coefficients(tile, n, ends, precision, approximation, w, stream)
-    _draw_values(tile, n, ends, w, precision, stream, row)
-
-
-@njit
-def _draw_levels(entries, i, regression, tile, origin, w, stream, weighted):
-    """Draw weights and working responses of a row of levels, given w.
-
-    ``weighted`` becomes the tile with them; ``origin`` is as in `_draw_values`.
-    """
-    first, k = entries.pointers[i], w.size
-    for t in range(origin.size):
-        cell = entries.cells[first + t]
-        mean = 0.0
-        for a in range(k):
-            mean += tile[a, t] * w[a]
-        x, threshold = level_of(regression.limits[0, cell], regression.limits[1, cell])
-        threshold += origin[t] - entries.values[first + t]
-        seek(stream, i, t)
-        weight, above = draw_working(regression.law, x * (mean - threshold), stream)
-        root = math.sqrt(weight)
-        for a in range(k):
-            weighted[a, t] = root * tile[a, t]
-        weighted[k, t] = root * (mean + x * above)
-
-
-@njit
-def _solve_transposed(system, v):
-    """v becomes R^-T v, for the lower triangular R in the first rows of ``system``."""
-    for a in range(v.size - 1, -1, -1):
-        v[a] /= system[a, a]
-        for b in range(a):
-            v[b] -= system[a, b] * v[a]
-
-
-@njit(fastmath=REASSOCIATE)
-def _add_product(matrix, v, out):
-    """out += matrix v."""
-    for a in range(out.size):
-        total = 0.0
-        for b in range(v.size):
-            total += matrix[a, b] * v[b]
-        out[a] += total
-
-
-@njit
 def _add_expected(gram, regression, centre, scale, probabilities, system, w, c, out):
     """Add ``turn`` E[c | x], averaged over the precisions of a row."""
     k = w.size
     for q in range(probabilities.size):
-        _factorise(gram, regression.precisions[q], system)
+        factorise(gram, regression.precisions[q], system)
         for a in range(k):
             w[a] = probabilities[q] * system[k, a]
             c[a] = probabilities[q] * centre[a]
-        _solve_transposed(system, w)
+        solve_transposed(system, w)
         w *= scale
-        _add_product(regression.L, w, c)
-        _add_product(regression.turn, c, out)
+        add_product(regression.L, w, c)
+        add_product(regression.turn, c, out)
 
 
 @njit
@@ -479,10 +274,10 @@ def _draw_precision(gram, n, i, precisions, key, sweep, system, probabilities):
     """Draw the precision of a row; ``probabilities`` become those of all of them."""
     if precisions.size == 1:
         return precisions[0]
-    _probabilities(gram, precisions, n, system, probabilities)
+    precision_probabilities(gram, precisions, n, system, probabilities)
     stream = start_stream(key, sweep, ROW_SCALARS)
     seek(stream, i, 0)
-    return precisions[_choose(probabilities, uniform(stream))]
+    return precisions[choose(probabilities, uniform(stream))]
 
 
 @njit
@@ -493,8 +288,8 @@ def _draw_coefficients(system, stream, i, bits, w, noise):
     for a in range(k):
         w[a] = system[k, a]
         noise[a] = normal_from_bits(bits[a], stream, i, a)
-    _solve_transposed(system, w)
-    _solve_transposed(system, noise)
+    solve_transposed(system, w)
+    solve_transposed(system, noise)
 
 
 @njit(nogil=True, cache=True)
@@ -535,21 +330,21 @@ def _regress_rows(entries, regression, address, new, start, stop):
         cuts[1:-1] = regression.threshold_prior.means
         is_sliced = False
         if has_intervals:
-            is_sliced = _find_ends(entries, i, regression, origin, cuts, ends) and not is_weighted
+            is_sliced = find_ends(entries, i, regression, origin, cuts, ends) and not is_weighted
         if is_sliced:
             a = precisions[precisions.size // 2]
-            _approximate(tile, n, ends, a, sites, weighted, gram, approximation)
+            approximate_intervals(tile, n, ends, a, sites, weighted, gram, approximation)
             stream = start_stream(key, address.sweep + (last + 1) * _STEP, AUGMENTATION)
-            _start_values(tile, n, ends, a, approximation, stream, i)
+            start_values(tile, n, ends, a, approximation, stream, i)
         for step in range(last + 1):
             sweep = address.sweep + step * _STEP
-            _products(weighted if step and is_weighted else tile, n, gram)
+            multiply_rows(weighted if step and is_weighted else tile, n, gram)
             a = _draw_precision(gram, n, i, precisions, key, sweep, system, probabilities)
             if step == last and precisions.size > 1:
                 _add_expected(
                     gram, regression, centre, scale, probabilities, system, w, c, new.means[i]
                 )
-            _factorise(gram, a, system)
+            factorise(gram, a, system)
             stream = start_stream(key, sweep, address.purpose)
             _draw_coefficients(system, stream, i, bits, w, noise)
             if step < last:
@@ -559,24 +354,26 @@ def _regress_rows(entries, regression, address, new, start, stop):
                     slice_coefficients(tile, n, ends, a, approximation, drawn, stream)
                 if n_cuts:
                     of_cuts = start_stream(key, sweep, THRESHOLDS)
-                    _draw_thresholds(
+                    draw_new_thresholds(
                         entries, i, regression, tile, origin, drawn, a, by_level, cuts, of_cuts
                     )
-                    _find_ends(entries, i, regression, origin, cuts, ends)
+                    find_ends(entries, i, regression, origin, cuts, ends)
                 if law.of_levels:
-                    _draw_levels(entries, i, regression, tile, origin, drawn, stream, weighted)
+                    draw_levels_of_row(
+                        entries, i, regression, tile, origin, drawn, stream, weighted
+                    )
                 elif has_intervals:
-                    _draw_values(tile, n, ends, drawn, a, stream, i)
+                    draw_values_of_row(tile, n, ends, drawn, a, stream, i)
                 if draws_weights:
-                    _weigh(tile, n, drawn, a, regression, stream, i, weighted)
+                    draw_entry_weights(tile, n, drawn, a, regression, stream, i, weighted)
         for b in range(k):
             c[b] = centre[b]
             w[b] *= scale
             noise[b] *= scale
-        _add_product(L, w, c)
+        add_product(L, w, c)
         if precisions.size == 1:
-            _add_product(turn, c, new.means[i])
-        _add_product(L, noise, c)
+            add_product(turn, c, new.means[i])
+        add_product(L, noise, c)
         new.precisions[i] = a
         for b in range(k):
             new.draws[i, b] = c[b]

@@ -182,15 +182,22 @@ def between(low: np.ndarray, high: np.ndarray, u: Any) -> np.ndarray:
     return quantile
 
 
-def levels_of(scale: Scale, latent: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """The values of latent numbers (columns, cells) under one draw, whose limits are (2, k)."""
+def levels_of(
+    scale: Scale, latent: np.ndarray, limits: np.ndarray, thresholds: np.ndarray = NO_THRESHOLDS
+) -> np.ndarray:
+    """The values of latent numbers (columns, cells) under one draw, whose limits are (2, k).
+
+    If thresholds differ by row, ``thresholds`` (cells, L + 1) are those of the cells.
+    """
     if scale.kind == "category":
         n = scale.n_latent
         is_it = latent > limits[1, scale.first : scale.first + 2 * n : 2, np.newaxis]
         first = np.where(is_it.any(axis=0), is_it.argmax(axis=0), n)
         return scale.levels[first]
     upper = limits[1, scale.first : scale.first + scale.levels.size - 1]
-    return scale.levels[np.searchsorted(upper, latent[0])]
+    if thresholds.size:
+        upper = thresholds[:, 1:-1]
+    return scale.levels[(latent[0][:, np.newaxis] > upper).sum(axis=1)]
 
 
 def level_quantile(probabilities: np.ndarray, tail: float) -> np.ndarray:

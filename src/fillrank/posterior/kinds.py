@@ -11,7 +11,6 @@ from scipy.special import logsumexp
 
 from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import Blocks
-from fillrank.kernels.gaussian_rows import NO_THRESHOLDS
 from fillrank.kernels.predictions import pair_values
 from fillrank.noise.laws import LAWS
 from fillrank.posterior.imputation import Imputations
@@ -70,6 +69,7 @@ class KindPosterior:
     low_rank: LowRankPosterior
     coding: Coding
     levels: None = None  # those of max-margin methods
+    scorers: tuple[()] = ()
 
     @property
     def has_draws(self) -> bool:
@@ -106,6 +106,11 @@ class KindPosterior:
     def new_row_nbytes(self) -> int:
         """The memory that a new row takes while it is folded in."""
         return self.low_rank.new_row_nbytes
+
+    @property
+    def signal(self) -> KindPosterior:
+        """Itself."""
+        return self
 
     @property
     def latent_columns(self) -> np.ndarray:
@@ -556,9 +561,7 @@ class KindPosterior:
 
 def _thresholds_of(rows: np.ndarray, draws: list[Draw]) -> np.ndarray:
     """The thresholds (draws, cells, L + 1) of cells in these rows; empty if rows do not differ."""
-    if not draws[0].row_thresholds.size:
-        return NO_THRESHOLDS
-    return np.array([drawn.row_thresholds[rows] for drawn in draws])
+    return np.array([drawn.thresholds_of(rows) for drawn in draws])
 
 
 class KindImputations(Imputations):
@@ -570,14 +573,14 @@ class KindImputations(Imputations):
 
     def row(self, number: int, i: int) -> np.ndarray:
         """The values of an imputation in all cells of a row."""
-        latent, limits = super().row(number, i), self.draw(number).limits_of_row(i)
-        coding = self._coding
+        latent, coding, drawn = super().row(number, i), self._coding, self.draw(number)
+        thresholds = drawn.thresholds_of(np.array([i]))
         out = np.empty(coding.scale_of.size)
         for j in range(out.size):
             scale = coding.scale(j)
             own = latent[coding.first_latent[j] : coding.first_latent[j + 1], np.newaxis]
             if scale.has_levels:
-                out[j] = levels_of(scale, own, limits)[0]
+                out[j] = levels_of(scale, own, drawn.limits, thresholds)[0]
             else:
                 out[j] = scale.restored(own[0])[0]
         return out
@@ -595,11 +598,8 @@ class KindImputations(Imputations):
             latent = np.array(
                 [self._noisy(number, i, first + k, own, rng) for k in range(scale.n_latent)]
             )
-            if drawn.row_thresholds.size:
-                inner = drawn.row_thresholds[i, 1:-1]
-                out[mine] = scale.levels[(latent[0][:, np.newaxis] > inner).sum(axis=1)]
-            elif scale.has_levels:
-                out[mine] = levels_of(scale, latent, drawn.limits)
+            if scale.has_levels:
+                out[mine] = levels_of(scale, latent, drawn.limits, drawn.thresholds_of(i))
             else:
                 out[mine] = scale.restored(latent[0])
         return out

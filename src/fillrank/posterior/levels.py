@@ -12,15 +12,14 @@ from fillrank.draws.streams import chain_key
 from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import NO_BLOCKS, Blocks
 from fillrank.kernels.ordinal import Scorer, add_levels, add_margins
-from fillrank.posterior.imputation import Imputations
-from fillrank.posterior.low_rank import Axis, Kind, LowRankPosterior, Statistic
+from fillrank.posterior.low_rank import Axis, Statistic
+from fillrank.posterior.protocol import SignalPosterior
 from fillrank.posterior.recommend import Top, TopQuery, best_by_score
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import ipm3f as gibbs
 from fillrank.solvers import ipm3f as variational
 from fillrank.solvers import m3f
 from fillrank.table.entries import Entries
-from fillrank.table.latent import Coding
 from fillrank.table.levels import Levels
 from fillrank.table.units import Units
 
@@ -41,6 +40,10 @@ class FitRows(Protocol):
         """Scorers of the new rows; the values of ``entries`` are numbers of levels."""
         ...
 
+    def is_valid(self, n_features: int) -> bool:
+        """Whether what was read from a file can fit rows with so many features."""
+        ...
+
 
 @dataclass(frozen=True)
 class FitRowsByMargin:
@@ -53,6 +56,10 @@ class FitRowsByMargin:
     ) -> list[Scorer]:
         """See `FitRows`."""
         return [m3f.fit_rows(entries, scorers[0], self.penalty, workers)]
+
+    def is_valid(self, n_features: int) -> bool:
+        """See `FitRows`."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,11 @@ class FitRowsVariationally:
         state = variational.State(psi, Lam, thresholds, self.sticks, np.zeros(0))
         hyper = variational.usual_hyper(1.0 / self.penalty)
         return [variational.fit_rows(entries, state, hyper, workers)]
+
+    def is_valid(self, n_features: int) -> bool:
+        """See `FitRows`."""
+        sticks = self.sticks
+        return sticks.shape == (n_features, 2) and bool((np.isfinite(sticks) & (sticks > 0)).all())
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,10 @@ class SampleRows:
             _sample_rows(scorer, entries, context)
             for scorer, context in zip(scorers, contexts, strict=True)
         ]
+
+    def is_valid(self, n_features: int) -> bool:
+        """See `FitRows`."""
+        return True
 
 
 def _sample_rows(scorer: Scorer, entries: Entries, context: gibbs.Context) -> Scorer:
@@ -138,18 +154,18 @@ class LevelPosterior:
         return len(self.scorers[0].left), len(self.scorers[0].right)
 
     @property
-    def low_rank(self) -> LowRankPosterior:
-        """Not supported: there is no posterior of a signal."""
-        raise NotSupportedError("predictions by margins have no posterior of a signal.")
+    def signal(self) -> SignalPosterior:
+        """Not supported: margins do not say how probable a level is."""
+        raise NotSupportedError(
+            "max-margin methods predict levels, without a posterior of a signal: they have no "
+            "probabilities, intervals, densities or draws, and learn from new entries by a new fit "
+            "only. GASR and BPMF do all of this."
+        )
 
     @property
     def latent_columns(self) -> np.ndarray:
         """Each column is its own latent column."""
         return np.arange(self.shape[1])
-
-    def probabilities(self, rows: np.ndarray, column: int, workers: Workers) -> np.ndarray:
-        """Not supported: margins do not say how probable a level is."""
-        raise NotSupportedError("predictions by margins have no probabilities of levels.")
 
     @property
     def has_own_kinds(self) -> bool:
@@ -236,38 +252,6 @@ class LevelPosterior:
         left = np.hstack([scorer.left for scorer in some]) / len(some)
         return left, np.hstack([scorer.right for scorer in some])
 
-    def interval(
-        self, rows: np.ndarray, columns: np.ndarray, level: float, kind: Kind, workers: Workers
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Not supported: margins do not say how probable a level is."""
-        raise NotSupportedError("predictions by margins have no intervals.")
-
-    def within(
-        self, rows: np.ndarray, columns: np.ndarray, ends: np.ndarray, workers: Workers
-    ) -> np.ndarray:
-        """Not supported: levels are no intervals of numbers."""
-        raise NotSupportedError("max-margin methods take no intervals of values.")
-
-    def log_density(
-        self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, workers: Workers
-    ) -> np.ndarray:
-        """Not supported: margins do not say how probable a level is."""
-        raise NotSupportedError("predictions by margins have no predictive density.")
-
-    def log_likelihood(
-        self,
-        rows: np.ndarray,
-        columns: np.ndarray,
-        values: np.ndarray,
-        weights: np.ndarray | None,
-    ) -> np.ndarray:
-        """Not supported: margins do not say how probable a level is."""
-        raise NotSupportedError("predictions by margins have no likelihood.")
-
-    def imputations(self, n: int, seed: int) -> Imputations:
-        """Not supported: margins do not say how probable a level is."""
-        raise NotSupportedError("predictions by margins have no draws.")
-
     def fold_in(
         self,
         entries: Entries,
@@ -291,35 +275,6 @@ class LevelPosterior:
         numbers = Levels(self.levels).encode(entries)
         scorers = self.fit_rows(self.scorers, numbers, self.levels.size, workers)
         return LevelPosterior(scorers, self.levels, self.fit_rows)
-
-    def fold_in_columns(
-        self,
-        entries: Entries,
-        coding: Coding,
-        workers: Workers,
-        features: np.ndarray | None = None,
-        intervals: np.ndarray | None = None,
-    ) -> LevelPosterior:
-        """Not supported: all columns have the same levels."""
-        raise NotSupportedError("max-margin methods have no kinds of columns.")
-
-    def update(
-        self,
-        entries: Entries,
-        positions: np.ndarray,
-        axis: Axis,
-        workers: Workers,
-        source: LevelPosterior,
-        intervals: np.ndarray | None = None,
-    ) -> LevelPosterior:
-        """Not supported: the thresholds of a row and its columns are fitted together."""
-        raise NotSupportedError(
-            "max-margin methods learn from new entries by a new fit only. GASR and BPMF can be updated."
-        )
-
-    def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
-        """Not supported: levels by margins have no noise."""
-        raise NotSupportedError("predictions by margins have no noise.")
 
     def top(self, query: TopQuery, workers: Workers) -> Top:
         """The columns with the highest predicted levels; within a level, with the largest margins.

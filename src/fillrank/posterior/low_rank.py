@@ -204,6 +204,8 @@ class LowRankPosterior:
     blocks: Blocks = NO_BLOCKS
     law: LawName = "gaussian"
     levels: None = None  # predictions are numbers
+    scorers: tuple[()] = ()
+    coding: None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -373,6 +375,11 @@ class LowRankPosterior:
     def level_values(self, column: int) -> np.ndarray:
         """Not supported: numbers have no levels."""
         raise _no_levels()
+
+    @property
+    def signal(self) -> LowRankPosterior:
+        """Itself."""
+        return self
 
     @property
     def low_rank(self) -> LowRankPosterior:

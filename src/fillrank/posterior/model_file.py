@@ -24,7 +24,6 @@ from fillrank.errors import FillrankError, InputError, NotSupportedError, ReadEr
 from fillrank.features.blocks import Blocks
 from fillrank.kernels.ordinal import Scorer
 from fillrank.noise.laws import LAWS, LawName
-from fillrank.posterior.kinds import KindPosterior
 from fillrank.posterior.levels import (
     FitRows,
     FitRowsByMargin,
@@ -34,7 +33,7 @@ from fillrank.posterior.levels import (
 )
 from fillrank.posterior.low_rank import Axis, LowRankPosterior
 from fillrank.posterior.protocol import Posterior
-from fillrank.posterior.record import Record
+from fillrank.posterior.record import LossName, Record
 from fillrank.posterior.stored_features import (
     StoredSide,
     restored_blocks,
@@ -327,7 +326,7 @@ _LAYOUTS = {
     ),
     "RelaxedSpectral": _Layout(_SOLVER_PARTS, _REQUIRED, _SOLVER_SETTINGS | {"beta", "form"}),
     "SoftImpute": _Layout(
-        _SOLVER_PARTS | {"likelihood_": Literal["laplace", "logistic", "ordered"]},
+        _SOLVER_PARTS | {"likelihood_": LossName},
         _REQUIRED,
         _SOLVER_SETTINGS | {"likelihood"},
     ),
@@ -396,9 +395,9 @@ def _as_json(value: Any) -> Any:
 
 
 def _posterior_part(posterior: Posterior) -> _LowRank | _Levels:
-    if isinstance(posterior, LevelPosterior):
-        return _Levels(posterior.scorers, posterior.levels)
-    signal = posterior.low_rank
+    if posterior.levels is not None:
+        return _Levels([*posterior.scorers], posterior.levels)
+    signal, coding = posterior.signal.low_rank, posterior.signal.coding
     draws, blocks = signal.draws, signal.blocks
     return _LowRank(
         [_stored_draw(draw) for draw in draws],
@@ -406,7 +405,7 @@ def _posterior_part(posterior: Posterior) -> _LowRank | _Levels:
         _stored_draw(signal.mean),
         stored_side(blocks.rows, [draw.row_weights for draw in draws]),
         stored_side(blocks.columns, [draw.column_weights for draw in draws]),
-        stored_coding(posterior) if isinstance(posterior, KindPosterior) else None,
+        None if coding is None else stored_coding(coding, draws),
     )
 
 
@@ -488,6 +487,7 @@ def _check_parts(method: str, fitted: Mapping[str, Any], shape: tuple[int, int])
 
 def _record_of(fitted: Mapping[str, Any]) -> Record:
     names = {f"{name}_": name for name in Record.__dataclass_fields__}
+    names["likelihood_"] = "law" if "n_sweeps_" in fitted else "loss"
     return Record(**{names[name]: value for name, value in fitted.items() if name in names})
 
 
@@ -504,7 +504,7 @@ def _updated(part: _LowRank1, shape: tuple[int, int]) -> _LowRank2:
 def _signal_of(part: _LowRank, record: Record, observations: Observations) -> Posterior:
     """The posterior of a signal, or of the kinds of values that follow from it."""
     law = _law_of(record)
-    of_levels = record.likelihood in ("logistic", "ordered")
+    of_levels = record.loss in ("logistic", "ordered")
     if record.n_sweeps is None and of_levels != (part.coding is not None):
         raise ReadError("its likelihood is not that of its values.")
     if part.coding is None:
@@ -521,11 +521,9 @@ def _signal_of(part: _LowRank, record: Record, observations: Observations) -> Po
 
 def _law_of(record: Record) -> LawName:
     """The distribution of the noise. Solvers have none, but the link of two levels."""
-    if record.likelihood is None or record.likelihood == "ordered":
-        return "gaussian"
-    if record.n_sweeps is None and record.likelihood == "laplace":
-        return "gaussian"
-    return record.likelihood
+    if record.loss == "logistic":
+        return "logistic"
+    return record.law or "gaussian"
 
 
 def _check_two_levels(coding: Coding, law: LawName) -> None:
@@ -595,11 +593,8 @@ def _levels_of(
         raise ReadError("its levels are not those of its predictions.")
     if not SMALLEST_MARGIN_PENALTY <= fitted["penalty_"] < np.inf:
         raise ReadError(f"its penalty must be at least {SMALLEST_MARGIN_PENALTY:g} and finite.")
-    if isinstance(fit_rows, FitRowsVariationally):
-        n_features = posterior.scorers[0].left.shape[1]
-        sticks = fit_rows.sticks
-        if sticks.shape != (n_features, 2) or not (np.isfinite(sticks) & (sticks > 0)).all():
-            raise ReadError("its features are not those of its predictions.")
+    if not fit_rows.is_valid(n_features=posterior.scorers[0].left.shape[1]):
+        raise ReadError("its features are not those of its predictions.")
     return posterior
 
 

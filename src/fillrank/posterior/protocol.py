@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, Self
 
 import numpy as np
 
 from fillrank.features.blocks import Blocks
+from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.imputation import Imputations
 from fillrank.posterior.low_rank import Axis, Kind, LowRankPosterior, Statistic
 from fillrank.posterior.recommend import Top, TopQuery
@@ -48,8 +50,12 @@ class Posterior(Protocol):
         """The features of rows and columns; empty for methods that take none."""
 
     @property
-    def low_rank(self) -> LowRankPosterior:
-        """The posterior of the signal; NotSupportedError for margins."""
+    def scorers(self) -> Sequence[Scorer]:
+        """What predicts ordered levels by margins; empty if there is a signal."""
+
+    @property
+    def signal(self) -> SignalPosterior:
+        """The same, as the posterior of a signal; NotSupportedError for margins."""
 
     @property
     def latent_columns(self) -> np.ndarray:
@@ -82,9 +88,6 @@ class Posterior(Protocol):
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Predictions of all cells of the given rows and columns: a matrix."""
 
-    def probabilities(self, rows: np.ndarray, column: int, workers: Workers) -> np.ndarray:
-        """The probabilities (cells, levels) of the levels of a column."""
-
     @property
     def has_own_kinds(self) -> bool:
         """Whether new columns have kinds of their own, so that `fold_in_columns` takes them."""
@@ -99,6 +102,38 @@ class Posterior(Protocol):
 
     def level_values(self, column: int) -> np.ndarray:
         """The values of the levels of a column, ascending, as `probabilities` has them."""
+
+    def fold_in(
+        self,
+        entries: Entries,
+        axis: Axis,
+        workers: Workers,
+        features: np.ndarray | None = None,
+        intervals: np.ndarray | None = None,
+    ) -> Self:
+        """The posterior of new rows (or columns) with these entries, in the units of the data.
+
+        ``features`` (n_new, p) are their values in the blocks of given features, and ``intervals``
+        (k, 2) the ends of the intervals of which entries have numbers.
+        """
+
+    def top(self, query: TopQuery, workers: Workers) -> Top:
+        """The best columns of some rows."""
+
+
+class SignalPosterior(Posterior, Protocol):
+    """A posterior whose values follow from a low-rank signal with noise: of all methods but margins."""
+
+    @property
+    def low_rank(self) -> LowRankPosterior:
+        """The posterior of the signal."""
+
+    @property
+    def coding(self) -> Coding | None:
+        """How values of several kinds are coded as latent numbers; None if all are numbers."""
+
+    def probabilities(self, rows: np.ndarray, column: int, workers: Workers) -> np.ndarray:
+        """The probabilities (cells, levels) of the levels of a column."""
 
     def interval(
         self, rows: np.ndarray, columns: np.ndarray, level: float, kind: Kind, workers: Workers
@@ -123,20 +158,6 @@ class Posterior(Protocol):
         weights: np.ndarray | None,
     ) -> np.ndarray:
         """Logarithms of the density of observed values under every draw, (draws, cells)."""
-
-    def fold_in(
-        self,
-        entries: Entries,
-        axis: Axis,
-        workers: Workers,
-        features: np.ndarray | None = None,
-        intervals: np.ndarray | None = None,
-    ) -> Self:
-        """The posterior of new rows (or columns) with these entries, in the units of the data.
-
-        ``features`` (n_new, p) are their values in the blocks of given features, and ``intervals``
-        (k, 2) the ends of the intervals of which entries have numbers.
-        """
 
     def fold_in_columns(
         self,
@@ -164,9 +185,6 @@ class Posterior(Protocol):
 
     def noise_scales(self) -> tuple[np.ndarray, np.ndarray]:
         """Posterior means of the noise standard deviation of each row, and of each column."""
-
-    def top(self, query: TopQuery, workers: Workers) -> Top:
-        """The best columns of some rows."""
 
     def imputations(self, n: int, seed: int) -> Imputations:
         """Draws of complete tables."""

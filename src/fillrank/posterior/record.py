@@ -12,6 +12,9 @@ from fillrank.noise.laws import LAWS, LawName
 from fillrank.run.recorder import Traces
 from fillrank.solvers.fit import PathPoint
 
+# The losses of a solver beside squares.
+LossName = Literal["laplace", "logistic", "ordered"]
+
 
 @dataclass(frozen=True)
 class Record:
@@ -56,9 +59,11 @@ class Record:
         Whether a solver has converged; a run of a sampler is judged by its diagnostics.
     units, noise : str
         What a sampler has chosen: "table" or "columns"; "one", "rows", "columns" or "both".
-    likelihood : str
-        The distribution of the noise of an entry, if it is not Gaussian or Student-t: "laplace",
-        "logistic" or "hinge". Of a solver, its loss, if it is not that of squares.
+    law : str
+        The distribution of the noise of an entry of a sampler, if it is not Gaussian or Student-t:
+        "laplace", "logistic" or "hinge".
+    loss : str
+        The loss of a solver, if it is not that of squares: "laplace", "logistic" or "ordered".
     notes : list of str
         What was chosen about the table and why, and what to know about its columns.
     sticks : ndarray
@@ -86,7 +91,13 @@ class Record:
     units: str | None = None
     noise: str | None = None
     notes: list[str] | None = None
-    likelihood: LawName | Literal["ordered"] | None = None
+    law: LawName | None = None
+    loss: LossName | None = None
+
+    @property
+    def likelihood(self) -> str | None:
+        """The law or the loss, by the name that the setting has; None if it is the usual one."""
+        return self.law or self.loss
 
     @property
     def has_own_units(self) -> bool:
@@ -95,7 +106,8 @@ class Record:
 
     def fitted_attributes(self) -> dict[str, Any]:
         """What the method has, under the names of fitted attributes: with an underscore."""
-        values = {f"{field.name}_": getattr(self, field.name) for field in fields(self)}
+        names = {field.name for field in fields(self)} - {"law", "loss"} | {"likelihood"}
+        values = {f"{name}_": getattr(self, name) for name in sorted(names)}
         return {name: value for name, value in values.items() if value is not None}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from fillrank.errors import ReadError
 from fillrank.posterior.kinds import KindPosterior
 from fillrank.posterior.low_rank import LowRankPosterior
+from fillrank.samplers.model import Draw
 from fillrank.samplers.threshold_steps import are_valid_limits
 from fillrank.table.column_types import ColumnType
 from fillrank.table.kinds import MOST_CATEGORIES
@@ -38,6 +39,11 @@ class StoredCoding(NamedTuple):
     scale_of: np.ndarray
     limits: np.ndarray
 
+    @property
+    def thresholds(self) -> None:
+        """None: thresholds do not differ by row."""
+        return
+
 
 class StoredRowCoding(NamedTuple):
     """The same where thresholds differ by row: (draws, m, L - 1). Other files do not change."""
@@ -56,9 +62,8 @@ class StoredType(NamedTuple):
     is_ordered: bool
 
 
-def stored_coding(posterior: KindPosterior) -> StoredCoding | StoredRowCoding:
-    """The coding of a posterior, as a file has it."""
-    coding, draws = posterior.coding, posterior.low_rank.draws
+def stored_coding(coding: Coding, draws: list[Draw]) -> StoredCoding | StoredRowCoding:
+    """The coding of a table and the limits of draws, as a file has them."""
     stored = StoredCoding(
         [StoredScale(*scale) for scale in coding.scales],
         coding.scale_of,
@@ -112,18 +117,17 @@ def restored_posterior(
         draw._replace(limits=limits)
         for draw, limits in zip(low_rank.draws, stored.limits, strict=True)
     ]
-    if isinstance(stored, StoredRowCoding):
-        ends = _restored_ends(stored, low_rank.shape[0])
+    if stored.thresholds is not None:
+        ends = _restored_ends(stored.thresholds, stored.limits, low_rank.shape[0])
         draws = [draw._replace(row_thresholds=own) for draw, own in zip(draws, ends, strict=True)]
     # The solution of a solver is its only draw.
     mean = low_rank.mean if low_rank.has_draws else draws[0]
     return KindPosterior(replace(low_rank, draws=draws, mean=mean), coding)
 
 
-def _restored_ends(stored: StoredRowCoding, n_rows: int) -> np.ndarray:
-    """The ends (draws, m, L + 1) of the intervals of levels in every row."""
-    n_draws, _, n_levels = stored.limits.shape
-    inner = stored.thresholds
+def _restored_ends(inner: np.ndarray, limits: np.ndarray, n_rows: int) -> np.ndarray:
+    """The ends (draws, m, L + 1) of the intervals of levels in every row, from the inner ones."""
+    n_draws, _, n_levels = limits.shape
     _require(
         inner.shape == (n_draws, n_rows, n_levels - 1)
         and inner.dtype in (np.float32, np.float64)

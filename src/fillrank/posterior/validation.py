@@ -47,7 +47,7 @@ def check_ordinal(posterior: LevelPosterior, shape: tuple[int, int]) -> None:
     levels = posterior.levels
     is_valid = _is_numeric(levels, 1) and levels.dtype == np.float64
     _require(is_valid, "levels must be finite numbers")
-    _require(2 <= levels.size <= _MAX_LEVELS, f"there must be 2 to {_MAX_LEVELS} levels")
+    _require(1 <= levels.size <= _MAX_LEVELS, f"there must be 1 to {_MAX_LEVELS} levels")
     _require(all(a < b for a, b in pairwise(levels.tolist())), "levels must be increasing")
     _require(len(posterior.scorers) > 0, "there must be a scorer")
     for left, right, thresholds in posterior.scorers:

@@ -115,7 +115,7 @@ def shares_of(model: Any) -> dict[Side, dict[str, float]]:
     """Shares of the differences between rows, and between columns, by the names of blocks and "rest"."""
     if not has_features(model):
         return {}
-    found = posterior_shares(model.posterior_.low_rank)
+    found = posterior_shares(model.posterior_.signal.low_rank)
     return {side: found[side] for side in SIDES if side_blocks(model, side)}
 
 

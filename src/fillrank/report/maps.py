@@ -83,7 +83,7 @@ def _project_mixed(model: Any, side: Side) -> Projection:
     """
     data, posterior = model.observations_, model.posterior_
     if side == "rows":
-        left, right = (each.astype(np.float64) for each in posterior.low_rank.factors())
+        left, right = (each.astype(np.float64) for each in posterior.signal.low_rank.factors())
         labels = data.row_labels
     else:
         right, left = signal_factors(posterior)

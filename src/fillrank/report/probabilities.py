@@ -59,7 +59,7 @@ def _level_table(model: Any, j: int, rows: np.ndarray, names: Names) -> LevelTab
     """Some of the rows, from the most certain to the least certain one."""
     data = model.observations_
     with model.completion_.workers() as workers:
-        found = model.posterior_.probabilities(rows, j, workers)
+        found = model.posterior_.signal.probabilities(rows, j, workers)
     by_certainty = np.argsort(-found.max(axis=1), kind="stable")
     places = np.unique(np.linspace(0, rows.size - 1, _MOST_ROWS).round().astype(int))
     chosen = by_certainty[places]

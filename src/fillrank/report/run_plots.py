@@ -75,7 +75,7 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     ax = get_axes(ax)
     means = model.singular_values_
     # Of the latent numbers, if the table has other values than numbers.
-    signal = model.posterior_.low_rank
+    signal = model.posterior_.signal.low_rank
     draws = signal.units.shared_scale * model.traces_.spectra.reshape(-1, means.size)
     level = detection_level(signal.shape, model.traces_.n_entries, model.noise_variance_)
     floor = _floor(means, level)

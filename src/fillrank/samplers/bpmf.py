@@ -362,11 +362,11 @@ def sweep(
     if samples_noise:
         noise = draw_level(noise, model, where, column_counts, sums)
     limits, row_thresholds = state.limits, state.row_thresholds
-    if context.intervals.by_row and isinstance(data, Data):
+    if context.intervals.by_row:
         limits, row_thresholds = draw_row_thresholds(
             limits,
             row_thresholds,
-            data.rows,
+            data,
             (left, right),
             row_noise(noise.cells, model),
             where,

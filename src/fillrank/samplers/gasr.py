@@ -628,11 +628,11 @@ def sweep(
         state = state._replace(a=a, b=b)
 
     # 7. The thresholds.
-    if context.intervals.by_row and isinstance(data, Data):
+    if context.intervals.by_row:
         limits, row_thresholds = draw_row_thresholds(
             state.limits,
             state.row_thresholds,
-            data.rows,
+            data,
             signal_factors(state),
             row_noise(state.noise.cells, options.noise),
             where,

@@ -5,6 +5,7 @@ The columns of a table are the rows of its transpose, so that one function serve
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from fillrank.kernels.gaussian_rows import (
 )
 from fillrank.kernels.interval_values import draw_values
 from fillrank.kernels.joint_rows import JointPrior, joint_rows
+from fillrank.kernels.mask import mask_product
 from fillrank.kernels.products import Fitted
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.level_likelihood import EntryLikelihood, LevelLikelihood, level_entries
@@ -36,6 +38,8 @@ LARGEST_ENTRY = 1e9
 LARGEST_SIGNAL = 1e12
 # The weights of no features.
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
+# The product of a matrix with a block of columns.
+Product = Callable[[np.ndarray], np.ndarray]
 
 
 class Remote(ABC):
@@ -116,6 +120,17 @@ class Data(NamedTuple):
         """Numbers of entries in each row, and in each column."""
         return np.diff(self.rows.pointers), np.diff(self.columns.pointers)
 
+    def entries_by_row(self) -> Entries:
+        """The entries by row, for steps that only one machine takes."""
+        return self.rows
+
+    def mask_products(self, workers: Workers) -> tuple[Product, Product]:
+        """Products of a block with the mask of the entries, and with its transpose."""
+        rows, columns = (
+            partial(mask_product, side.pointers, side.indices, workers=workers) for side in self
+        )
+        return rows, columns
+
     def level_likelihood(
         self,
         factors: tuple[np.ndarray, np.ndarray],
@@ -161,6 +176,14 @@ class RemoteData(NamedTuple):
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of entries in each row, and in each column."""
         return np.diff(self.rows.pointers), np.diff(self.columns.pointers)
+
+    def entries_by_row(self) -> Entries:
+        """As in `Data`; but the entries are on other machines."""
+        raise NotImplementedError
+
+    def mask_products(self, workers: Workers) -> tuple[Product, Product]:
+        """As in `Data`, with the same bits."""
+        return self.rows.mask_product, self.columns.mask_product
 
     def level_likelihood(
         self,
@@ -219,6 +242,10 @@ class CompleteData(NamedTuple):
         """Numbers of entries in each row, and in each column."""
         m, n = self.shape
         return np.full(m, n), np.full(n, m)
+
+    def entries_by_row(self) -> Entries:
+        """As in `Data`; but such a table has its cells in one array."""
+        raise NotImplementedError
 
     def level_likelihood(
         self,
@@ -358,12 +385,9 @@ class Draw(NamedTuple):
             self.row_thresholds,
         )
 
-    def limits_of_row(self, i: int) -> np.ndarray:
-        """The ends (2, k) of the intervals of values in row i."""
-        if not self.row_thresholds.size:
-            return self.limits
-        ends = self.row_thresholds[i]
-        return np.array([ends[:-1], ends[1:]])
+    def thresholds_of(self, rows: np.ndarray) -> np.ndarray:
+        """The ends (rows, L + 1) of the intervals of levels in rows; empty if rows do not differ."""
+        return self.row_thresholds[rows] if self.row_thresholds.size else NO_THRESHOLDS
 
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The signal of the cells (rows_p, columns_p)."""

@@ -43,7 +43,6 @@ from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.level_likelihood import LevelLikelihood
 from fillrank.samplers.model import LARGEST_ENTRY, CompleteData, Data, RemoteData
-from fillrank.table.entries import Entries
 
 # Thresholds are drawn in one sweep of so many.
 EVERY = 10
@@ -154,7 +153,7 @@ def draw_thresholds(
 def draw_row_thresholds(
     limits: np.ndarray,
     current: RowThresholds,
-    rows: Entries,
+    data: Data | CompleteData | RemoteData,
     factors: tuple[np.ndarray, np.ndarray],
     noise: RowNoise,
     address: Address,
@@ -166,7 +165,7 @@ def draw_row_thresholds(
     """
     if address.sweep % EVERY:
         return limits, current
-    ends = current.ends.copy()
+    ends, rows = current.ends.copy(), data.entries_by_row()
     prior = ThresholdPrior(limits[1, :-1].copy(), current.variances)
     address = address._replace(purpose=streams.ROW_THRESHOLDS)
     work = partial(draw_thresholds_of_rows, rows, *factors, noise, prior, address, ends)

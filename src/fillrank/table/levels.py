@@ -48,7 +48,7 @@ def _few_distinct(values: np.ndarray) -> np.ndarray:
 def are_evenly_spaced(levels: np.ndarray) -> bool:
     """Whether the steps between ascending levels are all the same."""
     steps = np.diff(levels)
-    return bool(np.allclose(steps, steps[0], rtol=1e-9, atol=0))
+    return bool(np.allclose(steps, steps[:1], rtol=1e-9, atol=0))
 
 
 class Levels(NamedTuple):
@@ -76,8 +76,7 @@ class Levels(NamedTuple):
 def find_levels(values: np.ndarray, levels: Literal["auto"] | Sequence[float]) -> Levels:
     """The levels of values: those that occur if they are evenly spaced, or those given.
 
-    Raises InputError if the values are not on such a scale, if there are fewer than two levels, or if
-    a level never occurs.
+    Raises InputError if the values are not on such a scale, or if a level never occurs.
     """
     present = _distinct(values)
     if isinstance(levels, str) and levels == "auto":
@@ -108,8 +107,8 @@ def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _distinct(values: np.ndarray) -> np.ndarray:
     """The distinct values, ascending; the first of those that differ only by rounding."""
     distinct: np.ndarray = np.unique(values).astype(np.float64)
-    unequal: np.ndarray = distinct[np.append(True, ~_same(distinct[1:], distinct[:-1]))]
-    return unequal
+    repeated = np.flatnonzero(_same(distinct[1:], distinct[:-1])) + 1
+    return np.delete(distinct, repeated)
 
 
 def _given_levels(levels: Sequence[float]) -> np.ndarray:
@@ -119,19 +118,14 @@ def _given_levels(levels: Sequence[float]) -> np.ndarray:
         raise InputError(f'levels must be "auto" or numbers, got {levels!r} instead.') from error
     if not np.isfinite(given).all():
         raise InputError('levels must be "auto" or finite numbers; got NaN or infinity.')
-    _check_number(given)
+    if given.size == 0:
+        raise InputError("levels must have at least one number; got none.")
     if given.size > np.iinfo(np.int8).max:
         raise InputError(f"there can be at most {np.iinfo(np.int8).max} levels, got {given.size}.")
     return given
 
 
-def _check_number(levels: np.ndarray) -> None:
-    if levels.size < 2:
-        raise InputError(f"there must be at least two levels; got only {_format(levels)}.")
-
-
 def _check_scale(present: np.ndarray) -> None:
-    _check_number(present)
     if present.size > MOST_LEVELS:
         raise InputError(
             f"this method is for ratings on an ordered scale of at most {MOST_LEVELS} levels; got "
