@@ -1,6 +1,7 @@
 """Every test has a time limit (pyproject.toml has the usual one), and what outlives it is ended."""
 
 import faulthandler
+import gc
 import os
 import sys
 from contextlib import contextmanager
@@ -16,6 +17,12 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
+
+
+def pytest_collection_finish():
+    # Modules and tests stay to the end: full passes of the garbage collector need not look at them.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config):

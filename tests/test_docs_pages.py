@@ -68,9 +68,12 @@ def test_approximate_comparison_of_output(want, got, passes):
     assert Nearly().check_output(want, got, 0) == passes
 
 
+@pytest.mark.usual_trial
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_the_examples_of_a_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    # Tests of the command and of the report look at these.
+    monkeypatch.setattr("fillrank.cli.complete._save_plot", lambda ax, path: path.touch())
     text = (DOCS / f"{page}.md").read_text("utf-8")
     test = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
     said = []

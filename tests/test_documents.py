@@ -42,6 +42,7 @@ def test_times_of_sweeps_are_those_of_the_benchmarks():
     assert f"| at most 1.0x | {ratio}x |" in (ROOT / "docs" / "figures.md").read_text("utf-8")
 
 
+@pytest.mark.usual_trial
 def test_the_examples_of_the_readme(tmp_path, monkeypatch):
     """All of them, one after the other, as a reader would run them."""
     rng = np.random.default_rng(0)
@@ -77,6 +78,7 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch):
     assert (names["completed"]["lead"] > 0).all()
 
 
+@pytest.mark.usual_trial
 def test_the_examples_of_the_life_of_a_model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = str(ROOT / "docs" / "life_of_a_model.md")

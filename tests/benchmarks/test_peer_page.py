@@ -9,7 +9,7 @@ from methods import ADAPTIVE, METHODS, MYFM, MYFM_PATTERN, OURS, PLAIN, SAMPLED
 from PIL import Image
 from results import iteration_ratios, wait_for, wait_ratios
 
-SETTING = page.Setting("800 entries", 30, 2, "2 cores of a processor")
+SETTING = page.Setting("800 entries", 30, 2)
 
 
 def result(sweep, errors, start=1.0, memory=50.0):

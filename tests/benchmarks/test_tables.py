@@ -1,5 +1,6 @@
 """The benchmark of wide tables, on generated ones and without R."""
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -170,7 +171,7 @@ def test_methods_in_python_fill_in_all_cells(method, table, tmp_path):
         assert (filled <= high).all()
 
 
-def run(*arguments):
+def run_script(*arguments):
     return subprocess.run(
         [sys.executable, SCRIPT, *map(str, arguments)],
         capture_output=True,
@@ -180,7 +181,21 @@ def run(*arguments):
     ).stdout
 
 
-def test_a_run_that_was_interrupted_goes_on(folder, tmp_path):
+@pytest.fixture
+def run(capsys):
+    """Run the script in this process; benchmarks/peers has one of the same name."""
+    spec = importlib.util.spec_from_file_location("run_tables", SCRIPT)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+
+    def running(*arguments):
+        script.main([str(argument) for argument in arguments])
+        return capsys.readouterr().out
+
+    return running
+
+
+def test_a_run_that_was_interrupted_goes_on(folder, run, tmp_path):
     path = tmp_path / "results" / "results.csv"
     asked = ["--data", folder, "--shares", "0.3,real", "--results", path, "--threads", "1"]
     run(*asked, "--methods", "column mean", "--masks", "1")
@@ -192,7 +207,7 @@ def test_a_run_that_was_interrupted_goes_on(folder, tmp_path):
     results = read_results(path)
     assert not results.duplicated(["kind", "mask", "method", "column"]).any()
     assert len(finished(path)) == 8
-    assert run(*asked, "--methods", "column mean", "--masks", "2").count("column mean") == 0
+    assert run_script(*asked, "--methods", "column mean", "--masks", "2").count("column mean") == 0
     text = run("--report", "--results", path, "--output", tmp_path)
     assert "| table | column mean | KNN 5 |" in text
     assert "no results of GASR" in text

@@ -1,14 +1,19 @@
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from typer import testing
 
 import fillrank as fr
 from fillrank.cli.main import app
 from helpers.result_files import cell, write_csv
 
 QUICK = ("--sweeps", "20", "--max-rank", "3")
+
+
+# typer makes the parser of all commands from their signatures, which takes longer than many commands.
+command_of = cache(testing._get_command)
 
 
 class Ran:
@@ -25,12 +30,19 @@ class Ran:
 def fillrank(tmp_path, monkeypatch):
     """Run the command line in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(testing, "_get_command", command_of)
 
     def running(*arguments, stdin=None):
         words = [str(argument) for argument in arguments]
-        return Ran(CliRunner().invoke(app, words, input=stdin))
+        return Ran(testing.CliRunner().invoke(app, words, input=stdin))
 
     return running
+
+
+@pytest.fixture
+def short_runs(monkeypatch):
+    """Have runs of commands that take no number of sweeps end early."""
+    monkeypatch.setattr("fillrank.estimators.sampled.auto_most_sweeps", lambda n_entries: 40)
 
 
 @pytest.fixture

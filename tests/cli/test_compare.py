@@ -15,6 +15,8 @@ from helpers.result_files import read_csv
 
 FAST = ("--methods", "GASR,SoftImpute,M3F")
 
+pytestmark = pytest.mark.usefixtures("short_runs")
+
 
 @pytest.fixture
 def measured(monkeypatch):

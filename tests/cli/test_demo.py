@@ -12,6 +12,7 @@ def weather():
     return demo.generate_weather()
 
 
+@pytest.mark.usual_trial
 def test_the_demo_recovers_the_known_truth(fillrank, tmp_path, weather):
     ran = fillrank("demo")
     assert ran.code == 0, ran.err

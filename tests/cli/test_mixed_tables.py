@@ -152,6 +152,7 @@ def test_the_error_is_that_of_numbers_and_of_levels(fillrank, survey, tmp_path):
     assert "by_level" not in held_out
 
 
+@pytest.mark.usefixtures("short_runs")
 def test_evaluate_and_compare(fillrank, survey):
     ran = fillrank("evaluate", survey, "--hold-out", "0.3", "--sweeps", "30")
     assert ran.code == 0, ran.err
@@ -173,6 +174,7 @@ def test_evaluate_and_compare(fillrank, survey):
     assert 0 <= float(accuracy["region"]) <= 1
 
 
+@pytest.mark.usefixtures("short_runs")
 def test_compare_takes_kinds_and_bounds(fillrank, tmp_path):
     """Those of the samplers: the other methods are fitted on all values as numbers."""
     frame = mixed_frame()[["weight", "visits", "stars"]]
@@ -210,6 +212,7 @@ def test_compare_refuses_wrong_kinds_before_any_fit(fillrank, survey):
     assert_refused(fillrank("compare", survey, *both), "not both")
 
 
+@pytest.mark.usefixtures("short_runs")
 def test_no_error_across_units_is_shown(fillrank, tmp_path):
     """Neither where all columns are numbers: those in the largest unit would decide."""
     mixed_frame()[["weight", "height"]].to_csv(tmp_path / "units.csv")

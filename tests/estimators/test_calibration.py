@@ -11,7 +11,10 @@ import pytest
 import fillrank as fr
 from helpers.quick_fits import quick
 
-pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usual_trial,
+    pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning"),
+]
 
 LEVELS = {0.5: 0.03, 0.8: 0.025, 0.9: 0.02, 0.95: 0.02}
 

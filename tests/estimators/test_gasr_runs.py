@@ -17,7 +17,7 @@ from fillrank.samplers import gasr
 from fillrank.samplers.model import Draw
 from helpers.quick_fits import NAN, SHORT, quick, table
 
-X = table(20, 12)
+X = table(20, 12) * np.geomspace(1, 30, 12)  # each column has its own unit: noise is not tried
 quiet = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 
 

@@ -10,7 +10,10 @@ from helpers.fitted_models import fitted
 from helpers.mixed_tables import fit_mixed, mixed_frame
 from helpers.quick_fits import quick
 
-pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usual_trial,
+    pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning"),
+]
 
 
 def gaussian_table(seed=0, n_rows=150, n_columns=12):

@@ -14,7 +14,10 @@ from fillrank.solvers import starts
 from fillrank.table.units import choose_units, column_statistics, column_units
 from helpers.quick_fits import NAN, SHORT, all_cells, quick
 
-pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usual_trial,
+    pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning"),
+]
 SAMPLERS = pytest.mark.parametrize("method", [fr.GASR, fr.BPMF])
 
 

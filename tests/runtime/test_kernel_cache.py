@@ -98,12 +98,12 @@ print(sha256(model.transform(X[:20]).tobytes()).hexdigest())
 """
 
 
-# The same, with what ``every_answer`` says of another method: one process compiles for both.
+# The same, with what ``every_answer`` says.
 _ANSWERS_AND_BITS = (
     """
 import sys
 from helpers import every_answer
-every_answer.main("fit_and_predict", "GASR", sys.argv[1])
+every_answer.main("fit_and_predict", sys.argv[1])
 """
     + _BITS
 )
@@ -115,12 +115,13 @@ def twice(code, method, cache):
 
 
 def test_a_second_process_compiles_nothing_and_has_the_same_bits(tmp_path):
+    """For the method that compiles fastest; slow tests have all methods."""
     (*answers, values, rows), (*again, values_again, rows_again) = twice(
         _ANSWERS_AND_BITS, "GASR as published", tmp_path
     )
     first, names = what_is_compiled(answers)
     assert first == "to compile"
-    assert {"gaussian_rows", "ball_rows"} <= set(names)
+    assert "ball_rows" in names
     assert what_is_compiled(again) == ("compiled", [])
     assert (values, rows) == (values_again, rows_again)
 

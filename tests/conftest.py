@@ -1,0 +1,18 @@
+"""What all tests share: short trials of row noise."""
+
+from fillrank.estimators import noise_trial
+
+# Sweeps of a trial: as users have them, and as most tests do. Trials take most of a small fit.
+USUAL = noise_trial._SWEEPS
+SHORT = 10
+
+
+def pytest_runtest_setup(item):
+    """Set the length of trials; tests of what users get have the usual one."""
+    is_usual = any(item.get_closest_marker(mark) for mark in ("usual_trial", "slow"))
+    noise_trial._SWEEPS = USUAL if is_usual else SHORT
+
+
+def pytest_runtest_teardown():
+    """Have the usual one for examples in docstrings, of which this file is not told."""
+    noise_trial._SWEEPS = USUAL
