@@ -12,10 +12,11 @@ import numpy as np
 
 from fillrank import __version__
 from fillrank.cli.completed_table import is_written_wide
-from fillrank.cli.messages import Results, describe_error
+from fillrank.cli.messages import Results, describe_error, option
 from fillrank.cli.results import as_json
 from fillrank.cli.source import Source, value_limits
 from fillrank.completions.convergence import convergence_of
+from fillrank.completions.extrapolation import describe_extrapolations
 from fillrank.runtime.progress import is_reported
 from fillrank.table.labels import as_text
 from fillrank.table.observations import Observations
@@ -75,6 +76,7 @@ def describe_model(model: Any, held_out: HeldOut | None) -> Results:
     return [
         *_describe_factors(model),
         *([] if held_out is None else _describe_held_out(held_out)),
+        *(("Warning", text) for text in describe_extrapolations(model.completion_, option)),
         ("Stopped", model.stop_reason_),
         ("Converged", describe_convergence(model)),
     ]

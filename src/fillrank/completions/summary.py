@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillrank.completions.convergence import convergence_of
+from fillrank.completions.extrapolation import describe_extrapolations
 from fillrank.completions.fitted_table import FittedTable
 from fillrank.errors import describe
 from fillrank.run.recorder import Traces
@@ -64,6 +65,7 @@ def summarize(model: FittedTable) -> Summary:
     if (error := _describe_error(model)) is not None:
         lines.append(("Expected error", error))
     lines += _describe_convergence(model)
+    lines += [("Warning", text) for text in describe_extrapolations(model)]
     notes = model.record.notes or []
     lines += [("Note", note) for note in notes[:_MOST_NOTES]]
     if len(notes) > _MOST_NOTES:

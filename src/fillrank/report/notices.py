@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fillrank.completions.convergence import few_draws
+from fillrank.completions.extrapolation import describe_extrapolations
 from fillrank.errors import describe
 from fillrank.estimators.checks import FEWEST_ENTRIES, few_entries
 from fillrank.report.columns import is_mixed
@@ -54,7 +55,9 @@ def list_warnings(
                 "held-out",
             )
         )
-    return found + _warn_of_columns(model, groups, names)
+    return (
+        found + _warn_of_columns(model, groups, names) + _warn_of_extrapolations(model, interface)
+    )
 
 
 def _warn_of_columns(model: Any, groups: Groups | None, names: Names) -> list[Notice]:
@@ -75,6 +78,13 @@ def _warn_of_columns(model: Any, groups: Groups | None, names: Names) -> list[No
         what = "1 more column is" if n_more == 1 else f"{n_more:,} more columns are"
         found.append(Notice(f"{what} predicted as badly.", section))
     return found
+
+
+def _warn_of_extrapolations(model: Any, interface: Interface) -> list[Notice]:
+    """Return a warning for each column with predictions far outside its observed values."""
+    texts = describe_extrapolations(model.completion_, interface.setting)
+    section = "columns" if is_mixed(model) else "table"
+    return [Notice(text[:1].upper() + text[1:], section) for text in texts]
 
 
 def warn_of_few_entries(model: Any) -> str:
