@@ -464,7 +464,8 @@ class Completion(FittedTable):
         table
             Of the type of the table that was fitted, with the columns row, column, value,
             ``lower`` and ``upper`` if there is a level, and ``draw_1``, ``draw_2``, ... if there are
-            draws.
+            draws. Where dates have no times, those of a wide table are whole days, and an interval has
+            all days of which it has a part.
 
         Examples
         --------

@@ -1,6 +1,7 @@
 """Completed tables are written as they came, and new rows and entries are taken into models."""
 
 import json
+from datetime import date
 
 import numpy as np
 import pytest
@@ -106,3 +107,19 @@ def test_new_rows_and_new_entries(fillrank, keep, tmp_path):
     assert ran.code == 0, ran.err
     assert (tmp_path / "model-updated.fillrank").exists()
     assert (tmp_path / "more-filled.csv").read_text().splitlines()[4].startswith("p3;9,75;")
+
+
+def test_intervals_of_dates_are_whole_days(complete, fillrank, keep, tmp_path):
+    lines = [f"p{i},{i}.5,2024-01-{1 + 2 * (i % 12):02d}\n" for i in range(12)]
+    lines[4] = "p4,4.5,\n"
+    (tmp_path / "t.csv").write_text("who,a,d\n" + "".join(lines))
+    assert complete("t.csv").code == 0
+    text = (tmp_path / "t-filled" / "intervals.csv").read_text()
+    value, low, high = map(date.fromisoformat, text.splitlines()[1].split(",")[2:])
+    assert low < value < high
+    filled = (tmp_path / "t-filled" / "filled.csv").read_text()
+    assert filled.splitlines()[5] == f"p4,4.5,{value}"
+    keep(tmp_path / "t.csv")
+    ran = fillrank("predict", "model.fillrank", "--missing", "--level", "0.9")
+    low, value, high = sorted(map(date.fromisoformat, ran.raw.splitlines()[1].split(",")[2:]))
+    assert low < value < high
