@@ -1,11 +1,17 @@
 """Completed tables are written as they came, and new rows and entries are taken into models."""
 
+import csv
 import json
+import re
 from datetime import date
 
 import numpy as np
 import pytest
 
+import fillrank as fr
+from fillrank.cli.column_decimals import with_decimals
+from fillrank.cli.completed_table import CellFormats
+from fillrank.table.number_text import PLAIN_FORMAT
 from helpers.refusals import assert_refused
 
 
@@ -123,3 +129,46 @@ def test_intervals_of_dates_are_whole_days(complete, fillrank, keep, tmp_path):
     ran = fillrank("predict", "model.fillrank", "--missing", "--level", "0.9")
     low, value, high = sorted(map(date.fromisoformat, ran.raw.splitlines()[1].split(",")[2:]))
     assert low < value < high
+
+
+def test_filled_cells_have_the_decimals_of_their_column(complete, tmp_path):
+    price, share = (lambda i: f'"${12000 + 37.1 * i:,.2f}"'), (lambda i: f"{40 + i / 3:.1f}%")
+    lines = [[f"p{i}", price(i), share(i), f"{i:.2f}", f"{i}.0", repr(i / 7)] for i in range(1, 16)]
+    for k in range(1, 6):
+        lines[2 * k][k] = ""
+    text = "who,price,share,fixed,whole,free\n" + "".join(",".join(line) + "\n" for line in lines)
+    (tmp_path / "t.csv").write_text(text)
+
+    def filled(*options):
+        assert complete("t.csv", *options, "--force").code == 0
+        written = (tmp_path / "t-filled" / "filled.csv").read_text()
+        rows = list(csv.reader(written.splitlines()[1:]))
+        return [rows[2 * k][k] for k in range(1, 6)]
+
+    forms = [r"\$\d\d,\d{3}\.\d\d", r"\d\d\.\d%", r"\d+\.\d\d", r"\d+\.0", r"\d\.\d{3,}"]
+    assert all(re.fullmatch(form, cell) for form, cell in zip(forms, filled(), strict=True))
+    assert re.fullmatch(r"\d+\.\d{3,}", filled("--no-round")[2])
+
+
+def test_small_numbers_of_a_positive_column_are_not_written_as_zero():
+    data = fr.Observations.from_matrix([[0.1, -0.1], [0.2, 0.2], [0.3, 0.3], [0.4, 0.4]])
+    lines = [["0.1", "-0.1"], ["0.2", "0.2"], ["0.3", "0.3"], ["0.4", "0.4"]]
+    formats = CellFormats(data, with_decimals([PLAIN_FORMAT] * 2, lines, data))
+    assert formats.predicted(np.full((1, 2), 0.04)) == [["0.04", "0.0"]]
+    assert formats.predicted(np.full((1, 2), 0.26)) == [["0.3", "0.3"]]
+
+
+def test_a_limit_or_another_number_of_decimals_leaves_the_digits_free():
+    data = fr.Observations.from_matrix(np.arange(8.0).reshape(4, 2))
+    lines = [["0.5", "0.50"], ["1.5", "1.5"], ["<2.5", "2.5"], ["3.5", "3.5"]]
+    assert with_decimals([PLAIN_FORMAT] * 2, lines, data) == [PLAIN_FORMAT] * 2
+
+
+def test_missing_percentages_of_a_long_table_are_percentages(complete, tmp_path):
+    lines = [f"r{i},c{j},{40 + i + j}.5%\n" for i in range(9) for j in range(4) if (i + j) % 4]
+    (tmp_path / "t.csv").write_text("r,c,v\n" + "".join(lines))
+    assert complete("t.csv").code == 0
+    filled = (tmp_path / "t-filled" / "filled.csv").read_text().splitlines()[1:]
+    assert len(filled) == 9
+    assert all(line.endswith("%") for line in filled)
+    assert "%" not in (tmp_path / "t-filled" / "intervals.csv").read_text()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import fillrank as fr
+from fillrank.cli.column_decimals import with_decimals
 from fillrank.cli.results import iter_cells, open_text
 from fillrank.cli.source import STANDARD
 from fillrank.cli.typed_lines import typed_lines
@@ -46,13 +47,15 @@ class Written(NamedTuple):
     encoding: str = "utf-8"
     ending: str = ".csv"
     cells: TypedCells | None = None
+    value_format: NumberFormat = PLAIN_FORMAT
 
     @classmethod
     def like(cls, table: ReadTable, ending: str, encoding: str | None = None) -> Written:
         """As a table that was read, in a file with this ending."""
         dialect = table.dialect or Dialect()
         if ending not in TYPED_ENDINGS:
-            return cls(dialect, table.text, encoding or "utf-8", ending)
+            encoding = encoding or "utf-8"
+            return cls(dialect, table.text, encoding, ending, value_format=table.value_format)
         written = cls(dialect._replace(decimal="."), table.text, "utf-8", ending, table.cells)
         # The text of a number is no number: without cells that have types, values are written instead.
         return written.plain() if table.cells is None else written
@@ -78,16 +81,25 @@ def write_missing(
     *,
     show: bool = False,
 ) -> None:
-    """Write each missing cell on a line: row, column, value and, with a level, lower and upper."""
+    """Write each missing cell on a line: row, column, value and, with a level, lower and upper.
+
+    Only without a level, values have the unit that those of a long table are written with.
+    """
     data = model.observations_
     digits, n_missing = significant_digits(data.values), math.prod(data.shape) - len(data)
     dialect = written.dialect._replace(quoted_header=(), quoted=())
+    value_format = written.value_format if level is None else PLAIN_FORMAT
+
+    def format_value(text: str) -> str:
+        if value_format == PLAIN_FORMAT:
+            return dialect.number(text)
+        return apply_format(text, value_format)
 
     def format_lines(tables: Iterable[Any]) -> Iterator[list[str]]:
         done = 0
         for table in tables:
             for row, column, *numbers in iter_cells(table)[1]:
-                texts = map(dialect.number, format_numbers(numbers, digits))
+                texts = map(format_value, format_numbers(numbers, digits))
                 yield [as_text(row), as_text(column), *texts]
                 done += 1
             report_progress(done, n_missing, "writing")
@@ -156,6 +168,9 @@ def _completed_lines(model: Estimator | Completion, written: Written) -> _Lines:
         lines = (fields for _, fields in table.body())
         plain = NumberFormat(NumberStyle(written.dialect.decimal))
         known = [plain if each == PLAIN_FORMAT else each for each in formats]
+        if model.completion_.rounds:
+            cells = ([fields[k] for k in at] for _, fields in table.body())
+            known = with_decimals(known, cells, data)
         return _Lines(table.header(), _fill(lines, model, at, known, keep=True), at)
     columns = [as_text(label) for label in data.column_labels]
     corner = "row" if data.origin.row_field is None else str(data.origin.row_field)
@@ -254,8 +269,8 @@ class CellFormats:
                 row[j] = self.observed(j, value)
         for j, each in enumerate(self._formats):
             if each != PLAIN_FORMAT:
-                for row in cells:
-                    row[j] = apply_format(row[j], each)
+                for row, value in zip(cells, means[:, j].tolist(), strict=True):
+                    row[j] = apply_format(each.fixed(value) or row[j], each)
         return cells
 
     def observed(self, column: int, value: float) -> str:
