@@ -70,6 +70,48 @@ def test_json_gives_json(complete, tmp_path):
     assert filled == records
 
 
+def json_layouts():
+    lines = [[name, float(a), 2.0 * i] for i, (name, a, *_) in enumerate(lines_of())]
+    lines[2][1] = lines[3][2] = None
+    names, columns = [line[0] for line in lines], {"a": 1, "b": 2}
+    count = [str(i) for i in range(len(lines))]
+    data = [line[1:] for line in lines]
+    return {
+        "columns": {each: [line[k] for line in lines] for each, k in columns.items()},
+        "cells": {each: {line[0]: line[k] for line in lines} for each, k in columns.items()},
+        "numbered cells": {
+            each: dict(zip(count, [line[k] for line in lines], strict=True))
+            for each, k in columns.items()
+        },
+        "split": {"columns": ["a", "b"], "index": names, "data": data},
+        "numbered split": {"columns": [7, 8], "index": [*range(len(lines))], "data": data},
+        "without index": {"columns": ["a", "b"], "data": data},
+        "lists": data,
+    }
+
+
+@pytest.mark.parametrize("layout", json_layouts())
+def test_json_keeps_its_layout_and_types(complete, tmp_path, layout):
+    content = json_layouts()[layout]
+    (tmp_path / "t.json").write_text(json.dumps(content))
+    ran = complete("t.json")
+    assert ran.code == 0, ran.err
+    text = (tmp_path / "t-filled" / "filled.json").read_text()
+    filled = json.loads(text)
+    assert shape_of(filled) == shape_of(content)
+    assert "null" not in text
+    assert " 8.0" in text
+
+
+def shape_of(tree):
+    """The types of the values and the keys, with a number for each missing cell."""
+    if isinstance(tree, dict):
+        return {key: shape_of(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [shape_of(value) for value in tree]
+    return float if tree is None else type(tree) if isinstance(tree, float) else tree
+
+
 def test_a_complete_table_is_written_as_it_is(complete, tmp_path):
     text = "who,a,b\n" + "".join(f"p{i},{i % 5}.0,{i % 3}\n" for i in range(12))
     (tmp_path / "t.csv").write_text(text)
@@ -172,3 +214,15 @@ def test_missing_percentages_of_a_long_table_are_percentages(complete, tmp_path)
     assert len(filled) == 9
     assert all(line.endswith("%") for line in filled)
     assert "%" not in (tmp_path / "t-filled" / "intervals.csv").read_text()
+
+
+def test_unnamed_index_of_parquet_in_csv(fillrank, keep, tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(20, 3)), [f"p{i}" for i in range(20)], list("abc"))
+    table.to_parquet(tmp_path / "t.parquet")
+    keep(tmp_path / "t.parquet")
+    ran = fillrank("fold-in", "model.fillrank", "t.parquet", "-o", "-")
+    lines = ran.raw.splitlines()
+    assert lines[0] == "row,a,b,c"
+    assert lines[1].startswith("p0,")

@@ -27,7 +27,7 @@ from fillrank.io.parquet import ParquetFile, read_parquet_table
 from fillrank.io.spreadsheets import read_sheet
 from fillrank.io.text import KnownText
 from fillrank.io.text_layout import ReadTable, read_text
-from fillrank.io.typed_cells import TypedCells
+from fillrank.io.typed_cells import JsonLayout, TypedCells
 from fillrank.table.frames import is_data_frame
 from fillrank.table.layout import Layout, LongFields, given_fields, given_names
 from fillrank.table.missing_values import given_missing_values
@@ -342,19 +342,22 @@ def _read_sheet(file: SourceFile, options: TableOptions) -> ReadTable:
 
 
 def _with_cells(
-    table: ReadTable, rows: Sequence[Sequence[Any]], sheet: str | None = None
+    table: ReadTable,
+    rows: Sequence[Sequence[Any]],
+    sheet: str | None = None,
+    layout: JsonLayout = JsonLayout(),  # noqa: B008
 ) -> ReadTable:
     """A wide table with its cells as they are in the file; ``rows`` are all of its lines."""
     if table.text is None:
         return table
-    return table._replace(cells=TypedCells(rows[table.text.table.has_header :], sheet))
+    return table._replace(cells=TypedCells(rows[table.text.table.has_header :], sheet, layout))
 
 
 def _read_json(file: SourceFile, options: TableOptions) -> ReadTable:
-    text, has_header, rows = read_json(file.text(), file.name)
+    text, has_header, rows, layout = read_json(file.text(), file.name)
     try:
         table = read_text(text, file.name, *options[:5], KnownText(",", has_header))
-        return _with_cells(table, rows)
+        return _with_cells(table, rows, layout=layout)
     except FillrankError as error:
         if isinstance(error.place, FileLocation) and error.place.line is not None:
             raise error.moved(at_record(error.place, has_header)) from error
