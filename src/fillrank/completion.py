@@ -44,6 +44,7 @@ from fillrank.table.column_types import coded_columns
 from fillrank.table.frames import fill_in, is_data_frame, to_frame, to_long, with_row_labels
 from fillrank.table.input import as_observations
 from fillrank.table.labels import as_labels
+from fillrank.table.notes import describe_size
 from fillrank.table.observations import Observations
 from fillrank.validation import as_real, check_choice, check_integer, check_real
 
@@ -85,8 +86,7 @@ class Completion(FittedTable):
     """
 
     def __repr__(self) -> str:
-        n_rows, n_columns = self.observations.shape
-        size = f"{n_rows:,} rows x {n_columns:,} columns"
+        size = describe_size(self.observations.shape)
         return f"<Completion by {self.method}: {size}, rank {self.record.rank}>"
 
     def _repr_html_(self) -> str:

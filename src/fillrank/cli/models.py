@@ -28,6 +28,7 @@ from fillrank.runtime.memory import available_memory, format_bytes
 from fillrank.runtime.threads import available_threads
 from fillrank.table.kinds import choose_kinds
 from fillrank.table.labels import as_text
+from fillrank.table.notes import describe_entries, describe_size
 from fillrank.table.observations import Observations
 from fillrank.table.units import choose_units
 
@@ -342,9 +343,8 @@ def load(path: Path, threads: int | None, quiet: bool) -> fr.Completion:
 
 def _describe(model: Any) -> str:
     data = model.observations_
-    n_rows, n_columns = data.shape
-    entries = f"with its {len(data):,} entries" if len(data) else "without its entries"
-    return f"{model.completion_.method}, {n_rows:,} rows x {n_columns:,} columns, {entries}."
+    entries = f"with its {describe_entries(len(data))}" if len(data) else "without its entries"
+    return f"{model.completion_.method}, {describe_size(data.shape)}, {entries}."
 
 
 def check_entries(model: Any, path: Path, purpose: str, alternative: str = "") -> None:

@@ -21,6 +21,7 @@ from fillrank.runtime.progress import mark_reported
 from fillrank.table.column_types import are_numbers
 from fillrank.table.labels import as_text, format_label
 from fillrank.table.layout import LONG_HINT, Layout
+from fillrank.table.notes import describe_entries, describe_size
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
 
@@ -309,11 +310,10 @@ def describe_table(data: Observations) -> str:
 
 def describe_reading(data: Observations) -> str:
     """Describe the size of the table, and how its layout and its values were interpreted."""
-    n_rows, n_columns = data.shape
     low, high = value_limits(data)
     values = f", values {low:g} to {high:g}" if are_numbers(data.column_types) else ""
     text = (
-        f"{n_rows:,} rows x {n_columns:,} columns, {data.n_entries:,} entries "
+        f"{describe_size(data.shape)}, {describe_entries(data.n_entries)} "
         f"({100 * data.density:.3g}% of the cells){values}; {_describe_layout(data)}."
     )
     if (scale := data.value_range()) is not None:
