@@ -27,6 +27,8 @@ def lines_of(n=12):
         (";", ",", "\r\n", "\ufeff", "", None),
         ("\t", ".", "\n", "", '"', None),
         (";", ",", "\n", "", "", "latin-1"),
+        (",", ".", "\r\n", "\ufeff", "", "utf-16-le"),
+        (";", ",", "\n", "\ufeff", "", "utf-16-be"),
     ],
 )
 def test_only_missing_cells_change(
@@ -39,7 +41,8 @@ def test_only_missing_cells_change(
         for line in lines
     )
     (tmp_path / "t.csv").write_bytes(text.encode(encoding or "utf-8"))
-    ran = complete("t.csv", *(() if encoding is None else ("--encoding", encoding)))
+    named = () if encoding is None or mark else ("--encoding", encoding)
+    ran = complete("t.csv", *named)
     assert ran.code == 0, ran.err
     filled = (tmp_path / "t-filled" / "filled.csv").read_bytes().decode(encoding or "utf-8")
     before, after = text.split(end), filled.split(end)

@@ -51,12 +51,12 @@ class Written(NamedTuple):
     value_format: NumberFormat = PLAIN_FORMAT
 
     @classmethod
-    def like(cls, table: ReadTable, ending: str, encoding: str | None = None) -> Written:
+    def like(cls, table: ReadTable, ending: str) -> Written:
         """As a table that was read, in a file with this ending."""
         dialect = table.dialect or Dialect()
         if ending not in TYPED_ENDINGS:
-            encoding = encoding or "utf-8"
-            return cls(dialect, table.text, encoding, ending, value_format=table.value_format)
+            text, encoding = table.text, table.encoding
+            return cls(dialect, text, encoding, ending, value_format=table.value_format)
         written = cls(dialect._replace(decimal="."), table.text, "utf-8", ending, table.cells)
         # The text of a number is no number: without cells that have types, values are written instead.
         return written.plain() if table.cells is None else written

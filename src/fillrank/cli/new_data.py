@@ -77,10 +77,10 @@ def check_targets(
     return Targets(filled, saved)
 
 
-def write_results(model: Completion, table: ReadTable, origin: Source, targets: Targets) -> None:
+def write_results(model: Completion, table: ReadTable, targets: Targets) -> None:
     """Write the completed rows, and the model to a file if one is named."""
     filled, saved = targets
-    written = _written(model, table, origin, filled)
+    written = _written(model, table, filled)
     with output.writing(filled.parent):
         if filled == STANDARD:
             _write(filled, model, written)
@@ -99,10 +99,10 @@ def _write(path: Path, model: Completion, written: Written) -> None:
         write_missing(path, model, written=written)
 
 
-def _written(model: Completion, table: ReadTable, origin: Source, filled: Path) -> Written:
+def _written(model: Completion, table: ReadTable, filled: Path) -> Written:
     """As the table of new rows is written, if it has the rows and columns of the result."""
     ending = table.ending if filled == STANDARD else filled.suffix.lower()
-    written = Written.like(table, ending, origin.encoding)
+    written = Written.like(table, ending)
     data, new = model.observations_, table.data
     same = [
         own.tolist() == given.tolist()

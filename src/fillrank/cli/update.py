@@ -58,4 +58,4 @@ def update(
     targets = new_data.check_targets(loaded, origin, (filled, saved), force, [model, table])
     found = source.read_table(origin, quiet, like=loaded.observations_)
     result = loaded.update(found.data)
-    new_data.write_results(result, found, origin, targets)
+    new_data.write_results(result, found, targets)

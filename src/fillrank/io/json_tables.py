@@ -79,12 +79,12 @@ def write_json(
     if names is None or layout.kind == "records":
         _write_lines(file, names, lines, ("[", ",\n ", "]\n"))
         return
-    rows, labels = list(lines), layout.index
+    rows, labels = list(lines), layout.numbers
     if names[0] == "":  # labels that are no column of the file
         labels, names = [row[0] for row in rows], names[1:]
         rows = [row[1:] for row in rows]
     if layout.kind == "split":
-        content = {"columns": layout.names, "index": labels, "data": rows}
+        content: Any = {"columns": layout.names, "index": labels, "data": rows}
         content = {key: value for key, value in content.items() if value is not None}
     elif labels is None:
         content = {name: [row[j] for row in rows] for j, name in enumerate(names)}
@@ -209,7 +209,7 @@ def _columns(content: dict[str, Any], name: str) -> _Lines:
     labels = list(dict.fromkeys(label for column in columns for label in column))
     lines = [[column.get(label) for column in columns] for label in labels]
     if _is_count(labels):
-        return _Lines(list(content), lines, JsonLayout("cells", index=labels))
+        return _Lines(list(content), lines, JsonLayout("cells", numbers=labels))
     both = [[label, *line] for label, line in zip(labels, lines, strict=True)]
     return _Lines(["", *content], both, JsonLayout("cells"))
 

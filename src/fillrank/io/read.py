@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple
 
 from fillrank.errors import FileLocation, FillrankError, InputError, ReadError, Setting
 from fillrank.io.files import (
+    DecodedText,
     decode_with_mark,
     is_open_file,
     read_bytes,
@@ -56,10 +57,10 @@ class SourceFile(NamedTuple):
     is_gzip: bool
 
     def text(self) -> str:
-        return self.marked_text().removeprefix("\ufeff")
+        return self.marked_text().text.removeprefix("\ufeff")
 
-    def marked_text(self) -> str:
-        """The text, with its byte order mark if it has one."""
+    def marked_text(self) -> DecodedText:
+        """The text, with its byte order mark if it has one, and its encoding."""
         content = read_content(self.source, self.name, is_gzip=self.is_gzip)
         return decode_with_mark(content, self.name)
 
@@ -98,8 +99,9 @@ def read(
         A data frame is read as by `Observations.from_table`, and arrays and sparse matrices as by
         `Observations.from_matrix`. The kind of a file is given by its ending:
 
-        - ``.csv .tsv .txt .dat .data``, each also with ``.gz``: text in UTF-8. The delimiter is
-          one of ``, ; | ::``, tab or white space; with ``;`` numbers may have a decimal comma.
+        - ``.csv .tsv .txt .dat .data``, each also with ``.gz``: text in UTF-8, or in UTF-16 with a
+          byte order mark. The delimiter is one of ``, ; | ::``, tab or white space; with ``;`` numbers
+          may have a decimal comma.
           Missing values are empty cells, NA, N/A, n.a., #N/A, <NA>, NaN, null, None, missing, ?, a dash
           or a point, in upper or lower case. Labels are integers if all of them are written as integers,
           otherwise text.
@@ -311,7 +313,8 @@ def _read_files(files: list[SourceFile], options: TableOptions) -> ReadTable:
             "only spreadsheets have sheets", place=Setting("sheet"), value=options.sheet
         )
     if file.ending in TEXT_ENDINGS:
-        found = read_text(file.marked_text(), file.name, *options[:5])
+        text, encoding = file.marked_text()
+        found = read_text(text, file.name, *options[:5])._replace(encoding=encoding)
     elif file.ending == ".parquet":
         parquet = [ParquetFile(each.seekable(), each.name) for each in (file, *files[1:])]
         found = ReadTable(read_parquet_table(parquet, *options[:5]))

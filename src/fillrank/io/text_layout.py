@@ -45,7 +45,7 @@ class ReadTable(NamedTuple):
 
     ``dialect`` is None for files that are not text, and ``text`` if they are not wide. ``ending`` is the
     kind of the file, and ``cells`` are those of a wide table in a file whose values have types.
-    ``value_format`` is how the values of a long text table are written.
+    ``value_format`` is how the values of a long text table are written, and ``encoding`` that of text.
     """
 
     data: Observations
@@ -54,6 +54,7 @@ class ReadTable(NamedTuple):
     ending: str = ".csv"
     cells: TypedCells | None = None
     value_format: NumberFormat = PLAIN_FORMAT
+    encoding: str = "utf-8"
 
 
 def read_text(

@@ -19,13 +19,13 @@ class JsonLayout(NamedTuple):
         of cells by row label, or an object with columns, index and data.
     names : list or None
         The columns of "split", as they are in the file.
-    index : list or None
+    numbers : list or None
         The row labels that are not a column of the table because they are 0, 1, 2, ...
     """
 
     kind: Literal["records", "columns", "cells", "split"] = "records"
     names: list[Any] | None = None
-    index: list[Any] | None = None
+    numbers: list[Any] | None = None
 
 
 class TypedCells(NamedTuple):
