@@ -229,3 +229,23 @@ def test_unnamed_index_of_parquet_in_csv(fillrank, keep, tmp_path):
     lines = ran.raw.splitlines()
     assert lines[0] == "row,a,b,c"
     assert lines[1].startswith("p0,")
+
+
+def test_update_by_the_whole_table_and_by_a_part(fillrank, keep, tmp_path):
+    lines = [f"p{i},{i}.0,said {i},{2 * i}.50" for i in range(14)]
+    lines[5] = "p5,,said 5,10.50"
+
+    def write(name, lines):
+        (tmp_path / name).write_text("\n".join(["who,a,note,b", *lines]) + "\n")
+
+    write("t.csv", lines)
+    keep(tmp_path / "t.csv")
+    lines[5] = "p5,14.0,said 5,10.50"
+    write("whole.csv", lines)
+    ran = fillrank("update", "model.fillrank", "whole.csv", "-o", "-", "--save", "new.fillrank")
+    assert ran.code == 0, ran.err
+    assert ran.raw == (tmp_path / "whole.csv").read_text()
+    write("part.csv", [*lines[:7], "p7,,said 7,14.50", *lines[8:]])
+    ran = fillrank("update", "model.fillrank", "part.csv", "-o", "-", "--save", "more.fillrank")
+    assert ran.code == 0, ran.err
+    assert "p7,7,14.5" in ran.raw.split()

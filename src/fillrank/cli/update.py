@@ -44,7 +44,9 @@ def update(
     """Take new entries of known rows and columns into a model, without a new fit.
 
     Rows with new entries are completed again, each given all of its entries. All else does not change:
-    after many new entries, fit again. A new value of a cell replaces the old one.
+    after many new entries, fit again. A new value of a cell replaces the old one. The completed table
+    has the columns that were not fitted, and numbers as they are written, if TABLE has all rows and
+    entries; a model does not have them.
 
     Examples:
 
