@@ -44,6 +44,7 @@ from fillrank.table.column_types import coded_columns
 from fillrank.table.frames import fill_in, is_data_frame, to_frame, to_long, with_row_labels
 from fillrank.table.input import as_observations
 from fillrank.table.labels import as_labels
+from fillrank.table.notes import describe_size
 from fillrank.table.observations import Observations
 from fillrank.validation import as_real, check_choice, check_integer, check_real
 
@@ -85,8 +86,7 @@ class Completion(FittedTable):
     """
 
     def __repr__(self) -> str:
-        n_rows, n_columns = self.observations.shape
-        size = f"{n_rows:,} rows x {n_columns:,} columns"
+        size = describe_size(self.observations.shape)
         return f"<Completion by {self.method}: {size}, rank {self.record.rank}>"
 
     def _repr_html_(self) -> str:
@@ -464,7 +464,8 @@ class Completion(FittedTable):
         table
             Of the type of the table that was fitted, with the columns row, column, value,
             ``lower`` and ``upper`` if there is a level, and ``draw_1``, ``draw_2``, ... if there are
-            draws.
+            draws. Where dates have no times, those of a wide table are whole days, and an interval has
+            all days of which it has a part.
 
         Examples
         --------

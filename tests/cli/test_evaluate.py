@@ -128,3 +128,8 @@ def test_recommendations_are_scored(fillrank, write_long):
     expected = fr.score_ranking(test, model, 2, relevant="all")
     assert found["mean"]["ndcg"] == pytest.approx(expected["ndcg"], rel=1e-12)
     assert found["mean"]["ranked_rows"] == expected["rows"]
+
+
+def test_more_folds_than_entries(fillrank, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,\n")
+    assert_refused(fillrank("evaluate", "t.csv"), "--folds must be at most", "3", "got 5")

@@ -33,6 +33,8 @@ def read(tmp_path, content, name="t.csv", **options):
         ("Spring 2024;;;\n\n" + TABLE, {"skip": 2}),
         ("\ufeff# made by hand\n" + TABLE, {"skip": 1}),
         (TABLE.encode("utf-16"), {"encoding": "utf-16"}),
+        (TABLE.encode("utf-16"), {}),
+        (("\ufeffFrühling\n" + TABLE).encode("utf-16-be"), {"skip": 1}),
         (("Frühling\n" + TABLE).encode("utf-16"), {"encoding": "utf-16", "skip": 1}),
     ],
 )
@@ -57,7 +59,7 @@ BAD = {
         TABLE.replace("Саша 名", "Zoë").encode("latin-1"),
         ["line 2", "--encoding latin-1"],
     ),
-    "utf-16": (TABLE.encode("utf-16"), ["text in UTF-16", "--encoding utf-16"]),
+    "utf-16 without a mark": (TABLE.encode("utf-16-le"), ["zero bytes", "--encoding utf-16"]),
     "a header twice": ("name,a,b,a\nx,1,2,\ny,4,,6\n", ["'a' more than once", "Rename one"]),
     "thousands": (
         'name,a,b\nx,"1,234.5",2\ny,"3,5",\nz,4,5\n',

@@ -1,10 +1,17 @@
 """Completed tables are written as they came, and new rows and entries are taken into models."""
 
+import csv
 import json
+import re
+from datetime import date
 
 import numpy as np
 import pytest
 
+import fillrank as fr
+from fillrank.cli.column_decimals import with_decimals
+from fillrank.cli.completed_table import CellFormats
+from fillrank.table.number_text import PLAIN_FORMAT
 from helpers.refusals import assert_refused
 
 
@@ -20,6 +27,8 @@ def lines_of(n=12):
         (";", ",", "\r\n", "\ufeff", "", None),
         ("\t", ".", "\n", "", '"', None),
         (";", ",", "\n", "", "", "latin-1"),
+        (",", ".", "\r\n", "\ufeff", "", "utf-16-le"),
+        (";", ",", "\n", "\ufeff", "", "utf-16-be"),
     ],
 )
 def test_only_missing_cells_change(
@@ -32,7 +41,8 @@ def test_only_missing_cells_change(
         for line in lines
     )
     (tmp_path / "t.csv").write_bytes(text.encode(encoding or "utf-8"))
-    ran = complete("t.csv", *(() if encoding is None else ("--encoding", encoding)))
+    named = () if encoding is None or mark else ("--encoding", encoding)
+    ran = complete("t.csv", *named)
     assert ran.code == 0, ran.err
     filled = (tmp_path / "t-filled" / "filled.csv").read_bytes().decode(encoding or "utf-8")
     before, after = text.split(end), filled.split(end)
@@ -61,6 +71,48 @@ def test_json_gives_json(complete, tmp_path):
     assert isinstance(filled[2].pop("a"), float | int)
     del records[2]["a"]
     assert filled == records
+
+
+def json_layouts():
+    lines = [[name, float(a), 2.0 * i] for i, (name, a, *_) in enumerate(lines_of())]
+    lines[2][1] = lines[3][2] = None
+    names, columns = [line[0] for line in lines], {"a": 1, "b": 2}
+    count = [str(i) for i in range(len(lines))]
+    data = [line[1:] for line in lines]
+    return {
+        "columns": {each: [line[k] for line in lines] for each, k in columns.items()},
+        "cells": {each: {line[0]: line[k] for line in lines} for each, k in columns.items()},
+        "numbered cells": {
+            each: dict(zip(count, [line[k] for line in lines], strict=True))
+            for each, k in columns.items()
+        },
+        "split": {"columns": ["a", "b"], "index": names, "data": data},
+        "numbered split": {"columns": [7, 8], "index": [*range(len(lines))], "data": data},
+        "without index": {"columns": ["a", "b"], "data": data},
+        "lists": data,
+    }
+
+
+@pytest.mark.parametrize("layout", json_layouts())
+def test_json_keeps_its_layout_and_types(complete, tmp_path, layout):
+    content = json_layouts()[layout]
+    (tmp_path / "t.json").write_text(json.dumps(content))
+    ran = complete("t.json")
+    assert ran.code == 0, ran.err
+    text = (tmp_path / "t-filled" / "filled.json").read_text()
+    filled = json.loads(text)
+    assert shape_of(filled) == shape_of(content)
+    assert "null" not in text
+    assert " 8.0" in text
+
+
+def shape_of(tree):
+    """The types of the values and the keys, with a number for each missing cell."""
+    if isinstance(tree, dict):
+        return {key: shape_of(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [shape_of(value) for value in tree]
+    return float if tree is None else type(tree) if isinstance(tree, float) else tree
 
 
 def test_a_complete_table_is_written_as_it_is(complete, tmp_path):
@@ -106,3 +158,94 @@ def test_new_rows_and_new_entries(fillrank, keep, tmp_path):
     assert ran.code == 0, ran.err
     assert (tmp_path / "model-updated.fillrank").exists()
     assert (tmp_path / "more-filled.csv").read_text().splitlines()[4].startswith("p3;9,75;")
+
+
+def test_intervals_of_dates_are_whole_days(complete, fillrank, keep, tmp_path):
+    lines = [f"p{i},{i}.5,2024-01-{1 + 2 * (i % 12):02d}\n" for i in range(12)]
+    lines[4] = "p4,4.5,\n"
+    (tmp_path / "t.csv").write_text("who,a,d\n" + "".join(lines))
+    assert complete("t.csv").code == 0
+    text = (tmp_path / "t-filled" / "intervals.csv").read_text()
+    value, low, high = map(date.fromisoformat, text.splitlines()[1].split(",")[2:])
+    assert low < value < high
+    filled = (tmp_path / "t-filled" / "filled.csv").read_text()
+    assert filled.splitlines()[5] == f"p4,4.5,{value}"
+    keep(tmp_path / "t.csv")
+    ran = fillrank("predict", "model.fillrank", "--missing", "--level", "0.9")
+    low, value, high = sorted(map(date.fromisoformat, ran.raw.splitlines()[1].split(",")[2:]))
+    assert low < value < high
+
+
+def test_filled_cells_have_the_decimals_of_their_column(complete, tmp_path):
+    price, share = (lambda i: f'"${12000 + 37.1 * i:,.2f}"'), (lambda i: f"{40 + i / 3:.1f}%")
+    lines = [[f"p{i}", price(i), share(i), f"{i:.2f}", f"{i}.0", repr(i / 7)] for i in range(1, 16)]
+    for k in range(1, 6):
+        lines[2 * k][k] = ""
+    text = "who,price,share,fixed,whole,free\n" + "".join(",".join(line) + "\n" for line in lines)
+    (tmp_path / "t.csv").write_text(text)
+
+    def filled(*options):
+        assert complete("t.csv", *options, "--force").code == 0
+        written = (tmp_path / "t-filled" / "filled.csv").read_text()
+        rows = list(csv.reader(written.splitlines()[1:]))
+        return [rows[2 * k][k] for k in range(1, 6)]
+
+    forms = [r"\$\d\d,\d{3}\.\d\d", r"\d\d\.\d%", r"\d+\.\d\d", r"\d+\.0", r"\d\.\d{3,}"]
+    assert all(re.fullmatch(form, cell) for form, cell in zip(forms, filled(), strict=True))
+    assert re.fullmatch(r"\d+\.\d{3,}", filled("--no-round")[2])
+
+
+def test_small_numbers_of_a_positive_column_are_not_written_as_zero():
+    data = fr.Observations.from_matrix([[0.1, -0.1], [0.2, 0.2], [0.3, 0.3], [0.4, 0.4]])
+    lines = [["0.1", "-0.1"], ["0.2", "0.2"], ["0.3", "0.3"], ["0.4", "0.4"]]
+    formats = CellFormats(data, with_decimals([PLAIN_FORMAT] * 2, lines, data))
+    assert formats.predicted(np.full((1, 2), 0.04)) == [["0.04", "0.0"]]
+    assert formats.predicted(np.full((1, 2), 0.26)) == [["0.3", "0.3"]]
+
+
+def test_a_limit_or_another_number_of_decimals_leaves_the_digits_free():
+    data = fr.Observations.from_matrix(np.arange(8.0).reshape(4, 2))
+    lines = [["0.5", "0.50"], ["1.5", "1.5"], ["<2.5", "2.5"], ["3.5", "3.5"]]
+    assert with_decimals([PLAIN_FORMAT] * 2, lines, data) == [PLAIN_FORMAT] * 2
+
+
+def test_missing_percentages_of_a_long_table_are_percentages(complete, tmp_path):
+    lines = [f"r{i},c{j},{40 + i + j}.5%\n" for i in range(9) for j in range(4) if (i + j) % 4]
+    (tmp_path / "t.csv").write_text("r,c,v\n" + "".join(lines))
+    assert complete("t.csv").code == 0
+    filled = (tmp_path / "t-filled" / "filled.csv").read_text().splitlines()[1:]
+    assert len(filled) == 9
+    assert all(line.endswith("%") for line in filled)
+    assert "%" not in (tmp_path / "t-filled" / "intervals.csv").read_text()
+
+
+def test_unnamed_index_of_parquet_in_csv(fillrank, keep, tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(20, 3)), [f"p{i}" for i in range(20)], list("abc"))
+    table.to_parquet(tmp_path / "t.parquet")
+    keep(tmp_path / "t.parquet")
+    ran = fillrank("fold-in", "model.fillrank", "t.parquet", "-o", "-")
+    lines = ran.raw.splitlines()
+    assert lines[0] == "row,a,b,c"
+    assert lines[1].startswith("p0,")
+
+
+def test_update_by_the_whole_table_and_by_a_part(fillrank, keep, tmp_path):
+    lines = [f"p{i},{i}.0,said {i},{2 * i}.50" for i in range(14)]
+    lines[5] = "p5,,said 5,10.50"
+
+    def write(name, lines):
+        (tmp_path / name).write_text("\n".join(["who,a,note,b", *lines]) + "\n")
+
+    write("t.csv", lines)
+    keep(tmp_path / "t.csv")
+    lines[5] = "p5,14.0,said 5,10.50"
+    write("whole.csv", lines)
+    ran = fillrank("update", "model.fillrank", "whole.csv", "-o", "-", "--save", "new.fillrank")
+    assert ran.code == 0, ran.err
+    assert ran.raw == (tmp_path / "whole.csv").read_text()
+    write("part.csv", [*lines[:7], "p7,,said 7,14.50", *lines[8:]])
+    ran = fillrank("update", "model.fillrank", "part.csv", "-o", "-", "--save", "more.fillrank")
+    assert ran.code == 0, ran.err
+    assert "p7,7,14.5" in ran.raw.split()

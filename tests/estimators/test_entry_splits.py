@@ -172,6 +172,12 @@ def test_wrong_numbers_of_sets(n_splits):
         fr.EntryKFold(n_splits)
 
 
+def test_more_sets_than_entries():
+    data = fr.Observations.from_matrix([[1.0, 2.0], [3.0, np.nan]])
+    with pytest.raises(InputError, match="n_splits must be at most the number of entries, 3"):
+        fr.EntryKFold(5).split(data)
+
+
 def test_splitter_interface_of_scikit_learn():
     cv = fr.EntryKFold(4, random_state=3)
     assert check_cv(cv) is cv

@@ -250,7 +250,8 @@ def test_column_that_is_not_there(write):
         (b"\x1f\x8b\x08\x00", r"not a text file, but a gzip file"),
         (b"PAR1\x00", r"not a text file, but a Parquet file"),
         (b"\n <!DOCTYPE html>\n<p>a,b</p>", r"a web page, not a table"),
-        ("a,b\n1,2\n".encode("utf-16"), r"text in UTF-16, not UTF-8. Save the file as UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16") + b"1", r"line 3: not UTF-16 text"),
+        ("a,b\n1,2\n".encode("utf-32"), r"not a text file: it contains zero bytes"),
         ('a,b\n1,2\n"3,4\n5,6\n', r"line 3: .* '3,4' goes on to line 4. A quote may not be closed"),
         (
             "who,a,b\n,mg,kg\nAna,1,2\nBen,3,4\n",

@@ -414,6 +414,10 @@ def test_rows_of_entries_block_by_block():
     )
 
 
+def test_repr_of_a_single_entry():
+    assert "1 row x 1 column, 1 entry (" in repr(Observations.from_matrix([[1.0]]))
+
+
 def test_repr_describes_the_entries():
     observations = Observations.from_triplets(range(2000), range(2000), np.linspace(-1, 2.5, 2000))
     assert repr(observations) == (

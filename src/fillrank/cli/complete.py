@@ -212,13 +212,13 @@ def run(job: Job, more: Callable[[Any], Results] = lambda model: []) -> None:
     if source.is_complete(data) and not job.quiet:
         source.report_complete(job.source, data)
     if job.output == STANDARD:
-        _complete_to_stdout(job, data, Written.like(table, table.ending, job.source.encoding))
+        _complete_to_stdout(job, data, Written.like(table, table.ending))
         return
     names = output.result_names(job.source.stem, table.ending, is_written_wide(data))
     filled = Path(names.filled)
     if filled.suffix == ".xlsx":
         check_xlsx_writer(filled)
-    written = Written.like(table, filled.suffix, job.source.encoding)
+    written = Written.like(table, filled.suffix)
     _check_apart(job, names)
     with output.staged(job.output, names, job.force) as stage:
         with_intervals = _plan_output(job, data, names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -12,14 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import fillrank as fr
+from fillrank.cli.column_decimals import with_decimals
 from fillrank.cli.results import iter_cells, open_text
 from fillrank.cli.source import STANDARD
 from fillrank.cli.typed_lines import typed_lines
 from fillrank.io.csv_writer import format_number, format_numbers, significant_digits
 from fillrank.io.dialect import Dialect
+from fillrank.io.json_tables import write_json, write_json_lines
 from fillrank.io.read import JSON_ENDINGS
 from fillrank.io.text_layout import ReadTable, WideText
-from fillrank.io.typed_cells import TypedCells, cell_text
+from fillrank.io.typed_cells import JsonLayout, TypedCells
 from fillrank.io.xlsx_writer import write_xlsx
 from fillrank.runtime.progress import make_progress
 from fillrank.table.column_types import NUMBER, are_numbers
@@ -28,6 +29,7 @@ from fillrank.table.labels import as_text, is_missing
 from fillrank.table.number_text import PLAIN_FORMAT, NumberFormat, NumberStyle, apply_format
 from fillrank.table.observations import Observations
 from fillrank.table.restore import day_to_date
+from fillrank.table.wide_frames import PANDAS_STORED_INDEX
 
 if TYPE_CHECKING:
     from fillrank.completion import Completion
@@ -46,13 +48,15 @@ class Written(NamedTuple):
     encoding: str = "utf-8"
     ending: str = ".csv"
     cells: TypedCells | None = None
+    value_format: NumberFormat = PLAIN_FORMAT
 
     @classmethod
-    def like(cls, table: ReadTable, ending: str, encoding: str | None = None) -> Written:
+    def like(cls, table: ReadTable, ending: str) -> Written:
         """As a table that was read, in a file with this ending."""
         dialect = table.dialect or Dialect()
         if ending not in TYPED_ENDINGS:
-            return cls(dialect, table.text, encoding or "utf-8", ending)
+            text, encoding = table.text, table.encoding
+            return cls(dialect, text, encoding, ending, value_format=table.value_format)
         written = cls(dialect._replace(decimal="."), table.text, "utf-8", ending, table.cells)
         # The text of a number is no number: without cells that have types, values are written instead.
         return written.plain() if table.cells is None else written
@@ -78,16 +82,25 @@ def write_missing(
     *,
     show: bool = False,
 ) -> None:
-    """Write each missing cell on a line: row, column, value and, with a level, lower and upper."""
+    """Write each missing cell on a line: row, column, value and, with a level, lower and upper.
+
+    Only without a level, values have the unit that those of a long table are written with.
+    """
     data = model.observations_
     digits, n_missing = significant_digits(data.values), math.prod(data.shape) - len(data)
     dialect = written.dialect._replace(quoted_header=(), quoted=())
+    value_format = written.value_format if level is None else PLAIN_FORMAT
+
+    def format_value(text: str) -> str:
+        if value_format == PLAIN_FORMAT:
+            return dialect.number(text)
+        return apply_format(text, value_format)
 
     def format_lines(tables: Iterable[Any]) -> Iterator[list[str]]:
         done = 0
         for table in tables:
             for row, column, *numbers in iter_cells(table)[1]:
-                texts = map(dialect.number, format_numbers(numbers, digits))
+                texts = map(format_value, format_numbers(numbers, digits))
                 yield [as_text(row), as_text(column), *texts]
                 done += 1
             report_progress(done, n_missing, "writing")
@@ -123,7 +136,11 @@ def write_wide(path: Path, model: Estimator | Completion, written: Written) -> N
     with open_text(path, written.dialect, written.encoding) as file:
         if written.ending in JSON_ENDINGS:
             typed = typed_lines(lines, data, at, written.cells)
-            _write_json(file, names, typed, is_list=written.ending == ".json")
+            if written.ending == ".json":
+                layout = JsonLayout() if written.cells is None else written.cells.layout
+                write_json(file, names, typed, layout)
+            else:
+                write_json_lines(file, names, typed)
             return
         if names is not None:
             file.write(written.dialect.header(names))
@@ -156,10 +173,12 @@ def _completed_lines(model: Estimator | Completion, written: Written) -> _Lines:
         lines = (fields for _, fields in table.body())
         plain = NumberFormat(NumberStyle(written.dialect.decimal))
         known = [plain if each == PLAIN_FORMAT else each for each in formats]
+        if model.completion_.rounds:
+            cells = ([fields[k] for k in at] for _, fields in table.body())
+            known = with_decimals(known, cells, data)
         return _Lines(table.header(), _fill(lines, model, at, known, keep=True), at)
     columns = [as_text(label) for label in data.column_labels]
-    corner = "row" if data.origin.row_field is None else str(data.origin.row_field)
-    beside = _other_columns(data, unused_name(corner, columns))
+    beside = _other_columns(data, columns)
     at = _positions(len(columns), [column.position for column in beside])
     header = insert_cells(columns, [(column.position, column.name) for column in beside])
     empty = [""] * len(columns)
@@ -254,8 +273,8 @@ class CellFormats:
                 row[j] = self.observed(j, value)
         for j, each in enumerate(self._formats):
             if each != PLAIN_FORMAT:
-                for row in cells:
-                    row[j] = apply_format(row[j], each)
+                for row, value in zip(cells, means[:, j].tolist(), strict=True):
+                    row[j] = apply_format(each.fixed(value) or row[j], each)
         return cells
 
     def observed(self, column: int, value: float) -> str:
@@ -276,12 +295,15 @@ class OtherColumn(NamedTuple):
     cells: Sequence[str]
 
 
-def _other_columns(data: Observations, corner: str) -> list[OtherColumn]:
+def _other_columns(data: Observations, fitted: Sequence[str]) -> list[OtherColumn]:
     """The row labels, and the columns that were not fitted, in the order of the table."""
     origin = data.origin
-    labels = OtherColumn(origin.label_position, corner, [as_text(each) for each in data.row_labels])
+    has_name = origin.row_field is not None and origin.row_field != PANDAS_STORED_INDEX
+    corner = unused_name(str(origin.row_field) if has_name else "row", fitted)
+    position = origin.label_position if has_name else 0
+    labels = OtherColumn(position, corner, [as_text(each) for each in data.row_labels])
     # Without a column of labels in the table, they come before all of its columns.
-    shift = int(origin.row_field is None or origin.rows_in_index)
+    shift = int(not has_name or origin.rows_in_index)
     others = [
         OtherColumn(column.position + shift, as_text(column.label), cell_texts(column.values))
         for column in origin.passive
@@ -301,16 +323,3 @@ def insert_cells(cells: list[str], others: Iterable[tuple[int, str]]) -> list[st
     for position, cell in others:
         line.insert(position, cell)
     return line
-
-
-def _write_json(
-    file: Any, names: Sequence[str] | None, lines: Iterable[list[Any]], is_list: bool
-) -> None:
-    """Write an object on each line, or a list if columns have no names."""
-    before, between, after = ("[", ",\n ", "]\n") if is_list else ("", "\n", "\n")
-    file.write(before)
-    for i, line in enumerate(lines):
-        record = line if names is None else dict(zip(names, line, strict=True))
-        text = json.dumps(record, ensure_ascii=False, default=cell_text)
-        file.write((between if i else "") + text)
-    file.write(after)

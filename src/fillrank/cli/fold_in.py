@@ -61,4 +61,4 @@ def fold_in(
     found = source.read_table(origin, quiet, like=loaded.observations_)
     features = read_new(row_features, found.data.row_labels.tolist(), "row", quiet)
     result = loaded.fold_in(found.data, row_features=features)
-    new_data.write_results(result, found, origin, targets)
+    new_data.write_results(result, found, targets)

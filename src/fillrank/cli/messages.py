@@ -48,6 +48,7 @@ _OPTIONS = {
     "round": ("--no-round", ""),
     "missing_values": ("--na", "VALUES"),
     "n_chains": ("--chains", "N"),
+    "n_splits": ("--folds", "N"),
     "n_sweeps": ("--sweeps", "N"),
     "n_threads": ("--threads", "N"),
     "noise": ("--noise", "NAME"),

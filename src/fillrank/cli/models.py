@@ -1,7 +1,9 @@
 """Models: fitted with the options of the command line, their cost, or loaded from files.
 
-The cost of a fit is estimated from measured constants. A sweep of a sampler has a cost per entry and
-factor, and recording it one per row or column and pair of factors. The other methods try about twenty
+The cost of a fit is estimated from measured constants. A sweep of a sampler has a cost of its own, one
+per entry and factor, and one per entry of a column of levels or counts; recording it has one per row or
+column and pair of factors. A run ends when it has enough draws: after about 500 sweeps of ratings, and
+after more in other tables, up to the limit of sweeps. The other methods try about twenty
 penalties: they have a cost per entry and factor for the complete fit. The constants are from MovieLens
 1M and 100K (docs/figures.md); a busy machine can take several times as long.
 """
@@ -26,8 +28,9 @@ from fillrank.cli.source import Source, is_table
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.runtime.memory import available_memory, format_bytes
 from fillrank.runtime.threads import available_threads
-from fillrank.table.kinds import choose_kinds
+from fillrank.table.kinds import ColumnKind, choose_kinds
 from fillrank.table.labels import as_text
+from fillrank.table.notes import describe_entries, describe_size
 from fillrank.table.observations import Observations
 from fillrank.table.units import choose_units
 
@@ -41,6 +44,8 @@ _USUAL_SWEEPS = 500  # what "auto" takes on ratings
 _START_SECONDS = 1.5  # imports, with cached kernels
 # Seconds on one thread, per entry and factor of a sweep or of a complete fit.
 _SWEEP_SECONDS = 2.5e-9
+# Seconds of a sweep of any table, and per entry of a column of levels or counts.
+_SWEEP_START_SECONDS, _LEVEL_SECONDS = 6e-4, 3e-7
 _FIT_SECONDS = {
     "SoftImpute": 9e-6,
     "SoftImputeALS": 9e-6,
@@ -205,19 +210,26 @@ def _scales(settings: Settings, table: Observations) -> dict[str, Any]:
     they say nothing about a single value, so held-out entries remain unseen. The noise, unless it is
     given, is chosen by each fit, which tries it on entries that it holds out itself.
     """
-    from fillrank.estimators.table_model import is_plain  # imported late: it loads numba
-
     if settings.method not in SAMPLERS or settings.likelihood not in _WITH_SCALES:
         return {}
+    kinds = _own_kinds(settings, table)
     found: dict[str, Any] = {
         "units": "columns" if has_own_units(settings, table) else "table",
         "value_range": table.value_range(),
     }
-    are_numbers = settings.units == "table" and is_plain(table) and not settings.kinds
-    if settings.likelihood == "auto" and not are_numbers:
-        kinds = choose_kinds(table, _column_settings(settings, table).get("kinds", "auto"))
+    if kinds is not None:
         found["kinds"] = dict(zip(table.column_labels, kinds, strict=True))
     return found
+
+
+def _own_kinds(settings: Settings, table: Observations) -> list[ColumnKind] | None:
+    """The kinds that a sampler chooses for the columns of a table; None if it takes one for all."""
+    from fillrank.estimators.table_model import is_plain  # imported late: it loads numba
+
+    are_numbers = settings.units == "table" and is_plain(table) and not settings.kinds
+    if settings.method not in SAMPLERS or settings.likelihood != "auto" or are_numbers:
+        return None
+    return choose_kinds(table, _column_settings(settings, table).get("kinds", "auto"))
 
 
 def has_own_units(settings: Settings, data: Observations) -> bool:
@@ -280,15 +292,19 @@ def _bounds(text: str) -> tuple[float, float]:
 
 
 class Cost(NamedTuple):
-    """Seconds and bytes."""
+    """Seconds and bytes, and the seconds if a run needs as many sweeps as it may have."""
 
     seconds: float
     n_bytes: float
+    most_seconds: float
 
 
-def estimate_cost(settings: Settings, data: Observations, n_threads: int) -> Cost:
-    """Estimate the cost of a fit."""
-    from fillrank.run.recorder import MOST_BYTES, MOST_DRAWS  # imported late: it loads numba
+def estimate_cost(
+    settings: Settings, data: Observations, n_threads: int, n_levels: int = 0
+) -> Cost:
+    """Estimate the cost of a fit of a table with so many entries that are levels or counts."""
+    from fillrank.run.loop import auto_most_sweeps  # imported late: it loads numba
+    from fillrank.run.recorder import MOST_BYTES, MOST_DRAWS
 
     n_labels = sum(data.shape)
     rank = _USUAL_RANK if settings.max_rank == "auto" else settings.max_rank
@@ -297,12 +313,18 @@ def estimate_cost(settings: Settings, data: Observations, n_threads: int) -> Cos
     n_bytes = _PROGRAM_BYTES + _ENTRY_BYTES * data.n_entries
     if settings.method in _FIT_SECONDS:
         seconds = _START_SECONDS + _FIT_SECONDS[settings.method] * work
-        return Cost(seconds, n_bytes + 8 * _NUMBER_BYTES * n_labels * rank)
-    n_sweeps = _USUAL_SWEEPS if settings.sweeps == "auto" else settings.sweeps
-    sweep = settings.chains * (_SWEEP_SECONDS * work + _RECORD_SECONDS * n_labels * rank**2)
+        return Cost(seconds, n_bytes + 8 * _NUMBER_BYTES * n_labels * rank, seconds)
+    if settings.sweeps == "auto":
+        n_sweeps, most_sweeps = _USUAL_SWEEPS, auto_most_sweeps(data.n_entries)
+    else:
+        n_sweeps = most_sweeps = settings.sweeps
+    recording = _RECORD_SECONDS * n_labels * rank**2
+    own = _SWEEP_START_SECONDS + _LEVEL_SECONDS * n_levels
+    sweep = settings.chains * (_SWEEP_SECONDS * work + recording + own)
     n_draws = min(n_sweeps * settings.chains, MOST_DRAWS)
     stored = min(n_draws * _NUMBER_BYTES * n_labels * (rank + 2), MOST_BYTES)
-    return Cost(_START_SECONDS + n_sweeps * sweep, n_bytes + stored)
+    seconds, most = (_START_SECONDS + n * sweep for n in (n_sweeps, most_sweeps))
+    return Cost(seconds, n_bytes + stored, most)
 
 
 def report_cost(
@@ -310,15 +332,29 @@ def report_cost(
 ) -> None:
     """Report the estimated cost of fits with these settings, each run ``times`` times."""
     each = [settings] if isinstance(settings, Settings) else settings
-    costs = [estimate_cost(one, data, available_threads(one.threads)) for one in each]
+    costs = [
+        estimate_cost(one, data, available_threads(one.threads), _count_levels(one, data))
+        for one in each
+    ]
     n_fits, n_bytes = times * len(costs), max(cost.n_bytes for cost in costs)
     duration = format_duration(times * sum(cost.seconds for cost in costs))
-    fits = "The fit" if n_fits == 1 else f"{n_fits} fits"
+    most = format_duration(times * sum(cost.most_seconds for cost in costs))
+    fits, need = ("The fit", "it needs") if n_fits == 1 else (f"{n_fits} fits", "they need")
+    if most != duration:
+        most = most.removeprefix("about ")
+        duration += f", or up to {most} if {need} more sweeps,"
     text = f"{fits} will take {duration} and {format_bytes(_round_up(n_bytes))} of memory."
     available = available_memory()
     if available is not None and n_bytes > available:
         text += f" [bold yellow]Only {format_bytes(available)} are available.[/]"
     report(text)
+
+
+def _count_levels(settings: Settings, data: Observations) -> int:
+    """How many entries are in columns whose kind is not a number."""
+    kinds = _own_kinds(settings, data) or []
+    others = [j for j, each in enumerate(kinds) if each.kind not in ("number", "positive")]
+    return int(np.isin(data.column_index, others).sum()) if others else 0
 
 
 def _round_up(n_bytes: float) -> float:
@@ -342,9 +378,8 @@ def load(path: Path, threads: int | None, quiet: bool) -> fr.Completion:
 
 def _describe(model: Any) -> str:
     data = model.observations_
-    n_rows, n_columns = data.shape
-    entries = f"with its {len(data):,} entries" if len(data) else "without its entries"
-    return f"{model.completion_.method}, {n_rows:,} rows x {n_columns:,} columns, {entries}."
+    entries = f"with its {describe_entries(len(data))}" if len(data) else "without its entries"
+    return f"{model.completion_.method}, {describe_size(data.shape)}, {entries}."
 
 
 def check_entries(model: Any, path: Path, purpose: str, alternative: str = "") -> None:

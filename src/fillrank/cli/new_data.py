@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,19 +78,20 @@ def check_targets(
     return Targets(filled, saved)
 
 
-def write_results(model: Completion, table: ReadTable, origin: Source, targets: Targets) -> None:
+def write_results(model: Completion, table: ReadTable, targets: Targets) -> None:
     """Write the completed rows, and the model to a file if one is named."""
     filled, saved = targets
-    written = _written(model, table, origin, filled)
+    shown, written = _written(model, table, filled)
     with output.writing(filled.parent):
         if filled == STANDARD:
-            _write(filled, model, written)
+            _write(filled, shown, written)
         else:
             with write_atomically(filled) as temporary:
-                _write(temporary, model, written)
+                _write(temporary, shown, written)
     if saved is not None:
         model.save(saved, with_data=True)
-    show_files([path for path in (filled, saved) if path is not None and path != STANDARD])
+    if filled != STANDARD:  # which has the completed rows, and nothing else
+        show_files([path for path in targets if path is not None])
 
 
 def _write(path: Path, model: Completion, written: Written) -> None:
@@ -99,16 +101,20 @@ def _write(path: Path, model: Completion, written: Written) -> None:
         write_missing(path, model, written=written)
 
 
-def _written(model: Completion, table: ReadTable, origin: Source, filled: Path) -> Written:
-    """As the table of new rows is written, if it has the rows and columns of the result."""
+def _written(model: Completion, table: ReadTable, filled: Path) -> tuple[Completion, Written]:
+    """How the result is written: as the table of new rows, if it has the same cells.
+
+    The columns that were not fitted are those of this table: a model file has none.
+    """
     ending = table.ending if filled == STANDARD else filled.suffix.lower()
-    written = Written.like(table, ending, origin.encoding)
+    written = Written.like(table, ending)
     data, new = model.observations_, table.data
-    same = [
-        own.tolist() == given.tolist()
-        for own, given in (
-            (data.row_labels, new.row_labels),
-            (data.column_labels, new.column_labels),
-        )
-    ]
-    return written if all(same) and data.origin == new.origin else written.plain()
+    is_same = (
+        data.origin.layout == new.origin.layout
+        and data.n_entries == new.n_entries  # the model may know cells that this table leaves empty
+        and data.row_labels.tolist() == new.row_labels.tolist()
+        and data.column_labels.tolist() == new.column_labels.tolist()
+    )
+    if not is_same:
+        return model, written.plain()
+    return replace(model, observations=replace(data, origin=new.origin)), written

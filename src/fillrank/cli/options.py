@@ -335,7 +335,8 @@ Round = Annotated[
     bool,
     _fitting(
         " /--no-round",
-        help="Do not round predictions of columns that have whole numbers only (GASR, BPMF).",
+        help="Do not round predictions to whole numbers, or to the decimals, that all values of their "
+        "column have (GASR, BPMF).",
         show_default=False,
     ),
 ]

@@ -34,6 +34,7 @@ from fillrank.table.labels import as_text
 
 ENDINGS = (".csv", ".tsv", ".json", ".parquet")
 MOST_LINES_SHOWN = 200
+_WITHOUT_MARK = ("utf-8", "utf8", "utf-16-le", "utf-16-be")  # encodings that write no mark
 
 
 class Target(NamedTuple):
@@ -166,7 +167,7 @@ def open_text(path: Path, dialect: Dialect | None = None, encoding: str = "utf-8
 
 def _write_mark(file: Any, dialect: Dialect | None, encoding: str) -> None:
     # The encoding utf-16 writes a mark of its own, and so does utf-8-sig.
-    if dialect is not None and dialect.has_bom and encoding.lower() in ("utf-8", "utf8"):
+    if dialect is not None and dialect.has_bom and encoding.lower() in _WITHOUT_MARK:
         file.write("\ufeff")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from fillrank.cli.messages import describe_error, escape, report, report_note, with_option
 from fillrank.cli.options import FormatName
 from fillrank.errors import FileLocation, FillrankError, InputError, ReadError, Setting
-from fillrank.io.files import read_bytes
+from fillrank.io.files import decode_with_mark, read_bytes
 from fillrank.io.read import ENDINGS, TEXT_ENDINGS, make_options, read_source
 from fillrank.io.text_layout import ReadTable
 from fillrank.runtime.memory import format_bytes
@@ -21,6 +21,7 @@ from fillrank.runtime.progress import mark_reported
 from fillrank.table.column_types import are_numbers
 from fillrank.table.labels import as_text, format_label
 from fillrank.table.layout import LONG_HINT, Layout
+from fillrank.table.notes import describe_entries, describe_size
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates
 
@@ -189,7 +190,9 @@ def _read(source: Source, like: Observations | None) -> ReadTable:
     if source.is_plain:
         return read_source(source.table, options)
     if source.skip or source.encoding is not None:
-        return read_source(_convert_text(source), options, source.ending[1:], source.name)
+        content, encoding = _convert_text(source)
+        table = read_source(content, options, source.ending[1:], source.name)
+        return table._replace(encoding=encoding)
     file = sys.stdin.buffer if source.table == STANDARD else source.table
     return read_source(file, options, source.ending[1:], source.name)
 
@@ -230,16 +233,22 @@ def _split(text: str | None) -> list[str]:
     return [] if text is None else [part.strip() for part in text.split(",")]
 
 
-def _convert_text(source: Source) -> io.BytesIO:
-    """The file in UTF-8; skipped lines become blank, so that the others have the same numbers."""
+def _convert_text(source: Source) -> tuple[io.BytesIO, str]:
+    """The file in UTF-8, and its own encoding.
+
+    Skipped lines become blank, so that the others have the same numbers.
+    """
     if not source.is_text:
         raise InputError(f"--skip and --encoding are for text files, not for {source.ending}.")
     is_piped = source.table == STANDARD
     file = sys.stdin.buffer if is_piped else source.table
     content = read_bytes(file, source.name, is_gzip=not is_piped and _is_gzip(source.table))
+    encoding = source.encoding
     try:
-        if source.encoding is not None:
-            content = content.decode(source.encoding).encode()
+        if encoding is None:
+            text, encoding = decode_with_mark(content, source.name)
+        else:
+            text = content.decode(encoding)
     except LookupError as error:
         raise InputError(
             f"the encoding {source.encoding!r} is unknown",
@@ -247,8 +256,9 @@ def _convert_text(source: Source) -> io.BytesIO:
         ) from error
     except UnicodeError as error:
         raise ReadError(f"not {source.encoding} text ({error})", place=source.name) from error
-    rest = content.split(b"\n", source.skip)[source.skip :]
-    return io.BytesIO(b"\n" * source.skip + b"".join(rest))
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    rest = text.split("\n", source.skip)[source.skip :] if source.skip else [text[len(mark) :]]
+    return io.BytesIO((mark + "\n" * source.skip + "".join(rest)).encode()), encoding
 
 
 def _advice(error: FillrankError, source: Source) -> list[str]:
@@ -309,11 +319,10 @@ def describe_table(data: Observations) -> str:
 
 def describe_reading(data: Observations) -> str:
     """Describe the size of the table, and how its layout and its values were interpreted."""
-    n_rows, n_columns = data.shape
     low, high = value_limits(data)
     values = f", values {low:g} to {high:g}" if are_numbers(data.column_types) else ""
     text = (
-        f"{n_rows:,} rows x {n_columns:,} columns, {data.n_entries:,} entries "
+        f"{describe_size(data.shape)}, {describe_entries(data.n_entries)} "
         f"({100 * data.density:.3g}% of the cells){values}; {_describe_layout(data)}."
     )
     if (scale := data.value_range()) is not None:

@@ -75,6 +75,8 @@ def _converter_like(column: Sequence[Any], kind: ColumnType) -> _Convert:
         return lambda text: levels.get(text, text)
     if kind.values == "datetime":
         return _date if any(issubclass(each, date) for each in found) else _text
+    if float in found and int not in found:
+        return _float
     return _number if found & {int, float} else _text
 
 
@@ -83,6 +85,11 @@ def _number(text: str) -> Any:
         return json.loads(text) if text else None
     except ValueError:  # the cell of a limit, such as <0.5
         return text
+
+
+def _float(text: str) -> Any:
+    number = _number(text)
+    return float(number) if isinstance(number, int) else number
 
 
 def _date(text: str) -> Any:

@@ -44,7 +44,9 @@ def update(
     """Take new entries of known rows and columns into a model, without a new fit.
 
     Rows with new entries are completed again, each given all of its entries. All else does not change:
-    after many new entries, fit again. A new value of a cell replaces the old one.
+    after many new entries, fit again. A new value of a cell replaces the old one. The completed table
+    has the columns that were not fitted, and numbers as they are written, if TABLE has all rows and
+    entries; a model does not have them.
 
     Examples:
 
@@ -58,4 +60,4 @@ def update(
     targets = new_data.check_targets(loaded, origin, (filled, saved), force, [model, table])
     found = source.read_table(origin, quiet, like=loaded.observations_)
     result = loaded.update(found.data)
-    new_data.write_results(result, found, origin, targets)
+    new_data.write_results(result, found, targets)

@@ -236,11 +236,21 @@ class FittedTable:
 
         That is for wide tables, and unless the setting ``round`` is false; arrays stay as they are.
         """
-        data = self.observations
-        if self.settings.get("round", False) and data.origin.layout == "wide" and len(data):
-            whole = np.flatnonzero(data.whole_columns()[columns])
-            matrix[:, whole] = np.rint(matrix[:, whole])
+        whole = np.flatnonzero(self.rounded_columns()[columns])
+        matrix[:, whole] = np.rint(matrix[:, whole])
         return matrix
+
+    @property
+    def rounds(self) -> bool:
+        """Whether predictions are rounded as the observed values are: in wide tables, if it is set."""
+        data = self.observations
+        is_set = bool(self.settings.get("round", False))
+        return is_set and data.origin.layout == "wide" and len(data) > 0
+
+    def rounded_columns(self) -> np.ndarray:
+        """Whether the predictions of each column are rounded to whole numbers."""
+        data = self.observations
+        return data.whole_columns() if self.rounds else np.zeros(data.shape[1], dtype=bool)
 
     def workers(self) -> Workers:
         """The threads to compute with."""

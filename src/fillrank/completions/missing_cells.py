@@ -12,6 +12,7 @@ from fillrank.completions.fitted_table import FittedTable
 from fillrank.completions.user_values import decode, objects_as_text
 from fillrank.posterior.imputation import Imputations
 from fillrank.runtime.threads import one_blas_thread
+from fillrank.table.column_types import NUMBER
 from fillrank.table.frames import fill_in, to_long
 from fillrank.table.mids import to_mids
 from fillrank.table.observations import Observations
@@ -21,6 +22,8 @@ CompletionLayout = Literal["list", "mids"]
 
 # Cells in a block of predictions.
 _CELLS_AT_ONCE = 2**18
+# An interval of whole days has all days of which it has a part.
+_ROUND_DAYS = {"lower": np.floor, "upper": np.ceil}
 
 
 def predict_missing(
@@ -30,6 +33,7 @@ def predict_missing(
     data, posterior = model.observations, model.posterior
     n_rows, n_columns = data.shape
     at_once = max(1, _CELLS_AT_ONCE // n_columns)
+    whole_days = _whole_days(model)
     with model.workers() as workers:
         for start in range(0, n_rows, at_once):
             i, j = data.missing_positions(start, min(start + at_once, n_rows))
@@ -43,8 +47,19 @@ def predict_missing(
                 with one_blas_thread():
                     for number in range(imputations.n):
                         fields[f"draw_{number + 1}"] = imputations.at(number, i, j)
+            is_day = whole_days[j]
+            if is_day.any():
+                for name, each in fields.items():
+                    each[is_day] = _ROUND_DAYS.get(name, np.rint)(each[is_day])
             fields = {name: objects_as_text(decode(data, j, each)) for name, each in fields.items()}
             yield to_long(data, data.row_labels[i], data.column_labels[j], fields)
+
+
+def _whole_days(model: FittedTable) -> np.ndarray:
+    """Whether each column has dates without times, which are rounded to whole days."""
+    data = model.observations
+    types = data.column_types or (NUMBER,) * data.shape[1]
+    return model.rounded_columns() & [each.values == "datetime" for each in types]
 
 
 def sample_completions(

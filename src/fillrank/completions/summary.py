@@ -15,6 +15,7 @@ from fillrank.completions.fitted_table import FittedTable
 from fillrank.errors import describe
 from fillrank.run.recorder import Traces
 from fillrank.table.html import html_table
+from fillrank.table.notes import describe_entries, describe_size
 
 _WIDTH = 100  # of the text
 _MOST_NOTES = 5
@@ -74,12 +75,11 @@ def summarize(model: FittedTable) -> Summary:
 
 
 def _describe_table(model: FittedTable) -> str:
-    n_rows, n_columns = model.observations.shape
-    size = f"{n_rows:,} rows x {n_columns:,} columns"
-    n, n_cells = len(model.observations), n_rows * n_columns
+    size = describe_size(model.observations.shape)
+    n, n_cells = len(model.observations), math.prod(model.observations.shape)
     if n == 0:
         return f"{size}; the model is without the entries that it was fitted on"
-    return f"{size}, {n:,} entries ({100 * n / n_cells:.3g}% observed)"
+    return f"{size}, {describe_entries(n)} ({100 * n / n_cells:.3g}% observed)"
 
 
 def _describe_kinds(model: FittedTable) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
-from fillrank.errors import InputError
+from fillrank.errors import InputError, Setting
 from fillrank.estimators.checks import seed_from
 from fillrank.table.observations import ENTRY_POSITIONS, Observations
 from fillrank.validation import check_integer
@@ -72,7 +72,9 @@ class EntryKFold(BaseCrossValidator):
             )
         if X.n_entries < self.n_splits:
             raise InputError(
-                f"n_splits must be at most the number of entries, {X.n_entries}; got {self.n_splits}."
+                place=Setting("n_splits"),
+                allowed=f"at most the number of entries, {X.n_entries}",
+                value=self.n_splits,
             )
         sets = _sets(X.n_entries, self.n_splits, seed_from(self.random_state))
         return (

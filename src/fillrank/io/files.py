@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from fillrank.errors import FileLocation, FillrankError, InputError, ReadError
 from fillrank.runtime.memory import available_memory, check_memory, format_bytes
@@ -28,7 +28,7 @@ _SIGNATURES = (
     (b"PAR1", "a Parquet file", ".parquet"),
 )
 _WEB_PAGE = (b"<!doctype html", b"<html")
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # by their byte order marks
 _SPLIT_ADVICE = "Split it, or save it as Parquet; long tables in Parquet are read in batches."
 
 
@@ -119,28 +119,48 @@ def read_only_member(content: bytes, name: str, endings: tuple[str, ...]) -> tup
         return tables[0].filename, read_zip_member(archive, tables[0], name)
 
 
+class DecodedText(NamedTuple):
+    """A text, with its byte order mark if it has one, and its encoding."""
+
+    text: str
+    encoding: str = "utf-8"
+
+
 def decode(content: bytes | str, name: str) -> str:
-    """Decode UTF-8 text, without a byte order mark; raise ReadError for other content."""
-    return decode_with_mark(content, name).removeprefix("\ufeff")
+    """Decode a text, without a byte order mark; raises as `decode_with_mark` does."""
+    return decode_with_mark(content, name).text.removeprefix("\ufeff")
 
 
-def decode_with_mark(content: bytes | str, name: str) -> str:
-    """Decode UTF-8 text, with its byte order mark if it has one; raise ReadError for other content."""
-    if isinstance(content, bytes):
-        _check_signature(content, name)
-    if ("\0" if isinstance(content, str) else b"\0") in content:  # type: ignore[operator]
-        raise ReadError("not a text file: it contains zero bytes", place=name, kind="encoding")
+def decode_with_mark(content: bytes | str, name: str) -> DecodedText:
+    """Decode UTF-8, or UTF-16 that starts with a byte order mark; raise ReadError for other content."""
     if isinstance(content, str):
-        return content
+        _check_zeros("\0" in content, name)
+        return DecodedText(content)
+    _check_signature(content, name)
+    encoding = _UTF_16.get(content[:2], "utf-8")
+    if encoding == "utf-8":
+        _check_zeros(b"\0" in content, name)
+        return DecodedText(_decode(content, name, encoding))
+    text = _decode(content, name, encoding)
+    _check_zeros("\0" in text, name)
+    return DecodedText(text, encoding)
+
+
+def _check_zeros(has_zeros: bool, name: str) -> None:
+    if has_zeros:
+        raise ReadError("not a text file: it contains zero bytes", place=name, kind="encoding")
+
+
+def _decode(content: bytes, name: str, encoding: str) -> str:
     # A single character outside of ASCII may make all of them take up to four bytes.
     n_bytes = len(content) if content.isascii() else 4 * len(content)
     check_memory(n_bytes, f"a text of {format_bytes(len(content))}", _SPLIT_ADVICE)
     try:
-        return content.decode()
+        return content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ReadError(
-            f"not UTF-8 text ({error.reason}, byte {error.start})",
+            f"not {encoding[:6].upper()} text ({error.reason}, byte {error.start})",
             place=FileLocation(name, line),
             advice="Save the file as UTF-8.",
             kind="encoding",
@@ -156,13 +176,6 @@ def _check_signature(content: bytes, name: str) -> None:
             )
     if content[:100].lstrip().lower().startswith(_WEB_PAGE):
         raise ReadError("a web page, not a table", place=name, advice="Download the table itself.")
-    if content.startswith(_UTF_16):
-        raise ReadError(
-            "text in UTF-16, not UTF-8",
-            place=name,
-            advice="Save the file as UTF-8.",
-            kind="encoding",
-        )
 
 
 @contextmanager

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from fillrank.errors import FileLocation, ReadError
 from fillrank.io.dialect import Dialect
-from fillrank.io.typed_cells import cell_text
+from fillrank.io.typed_cells import JsonLayout, cell_text
 from fillrank.runtime.memory import check_memory
 
 _DIALECT = Dialect(line_end="\n")
@@ -28,6 +28,7 @@ class JsonText(NamedTuple):
     text: str
     has_header: bool | None
     rows: list[list[Any]]
+    layout: JsonLayout = JsonLayout()
 
 
 class _Lines(NamedTuple):
@@ -35,6 +36,7 @@ class _Lines(NamedTuple):
 
     names: list[str] | None
     lines: list[list[Any]]
+    layout: JsonLayout = JsonLayout()
 
 
 def read_json(text: str, name: str) -> JsonText:
@@ -48,7 +50,7 @@ def read_json(text: str, name: str) -> JsonText:
     'x,y\\n1,p\\n,q\\n'
     """
     check_memory(_BYTES_PER_CHARACTER * len(text), "a JSON file of this size", "Save it as CSV.")
-    names, lines = _find_lines(_load(text, name), name)
+    names, lines, layout = _find_lines(_load(text, name), name)
     if not lines or not max(map(len, lines)):
         raise ReadError("the file has no cells", place=name)
     written = [] if names is None else [_DIALECT.line(names)]
@@ -57,7 +59,67 @@ def read_json(text: str, name: str) -> JsonText:
         cells = [_cell_text(cell, name, record) for cell in line]
         written.append(_DIALECT.line(cells + [""] * (width - len(cells))))
     rows = lines if names is None else [names, *lines]
-    return JsonText("".join(written), None if names is None else True, rows)
+    return JsonText("".join(written), None if names is None else True, rows, layout)
+
+
+def write_json(
+    file: Any,
+    names: Sequence[str] | None,
+    lines: Iterable[Sequence[Any]],
+    layout: JsonLayout = JsonLayout(),  # noqa: B008
+) -> None:
+    """Write a table as JSON, in the layout of the file that it was read from.
+
+    Examples
+    --------
+    >>> import sys
+    >>> write_json(sys.stdout, ["", "x"], [["a", 1.5], ["b", 2.0]], JsonLayout("cells"))
+    {"x": {"a": 1.5, "b": 2.0}}
+    """
+    if names is None or layout.kind == "records":
+        _write_lines(file, names, lines, ("[", ",\n ", "]\n"))
+        return
+    rows, labels = list(lines), layout.numbers
+    if names[0] == "":  # labels that are no column of the file
+        labels, names = [row[0] for row in rows], names[1:]
+        rows = [row[1:] for row in rows]
+    if layout.kind == "split":
+        content: Any = {"columns": layout.names, "index": labels, "data": rows}
+        content = {key: value for key, value in content.items() if value is not None}
+    elif labels is None:
+        content = {name: [row[j] for row in rows] for j, name in enumerate(names)}
+    else:
+        keys = list(map(cell_text, labels))
+        content = {
+            name: dict(zip(keys, (row[j] for row in rows), strict=True))
+            for j, name in enumerate(names)
+        }
+    file.write(_dump(content) + "\n")
+
+
+def write_json_lines(
+    file: Any, names: Sequence[str] | None, lines: Iterable[Sequence[Any]]
+) -> None:
+    """Write an object on each line, or a list if columns have no names."""
+    _write_lines(file, names, lines, ("", "\n", "\n"))
+
+
+def _write_lines(
+    file: Any,
+    names: Sequence[str] | None,
+    lines: Iterable[Sequence[Any]],
+    marks: tuple[str, str, str],
+) -> None:
+    before, between, after = marks
+    file.write(before)
+    for i, line in enumerate(lines):
+        record = line if names is None else dict(zip(names, line, strict=True))
+        file.write((between if i else "") + _dump(record))
+    file.write(after)
+
+
+def _dump(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False, default=cell_text)
 
 
 def at_record(place: FileLocation, has_header: bool | None) -> str:
@@ -124,12 +186,14 @@ def _split(content: dict[str, Any], name: str) -> _Lines:
             f"each line of data must have {len(names)} cells, as columns has", place=name
         )
     if index is None or _is_count(index):
-        return _Lines(names, data)
+        layout = JsonLayout() if names is None else JsonLayout("split", columns, index)
+        return _Lines(names, data, layout)
     if not isinstance(index, list) or len(index) != len(data) or names is None:
         raise ReadError(
             "index must have an element for each line of data, beside columns", place=name
         )
-    return _Lines(["", *names], [[label, *line] for label, line in zip(index, data, strict=True)])
+    lines = [[label, *line] for label, line in zip(index, data, strict=True)]
+    return _Lines(["", *names], lines, JsonLayout("split", columns))
 
 
 def _columns(content: dict[str, Any], name: str) -> _Lines:
@@ -138,15 +202,16 @@ def _columns(content: dict[str, Any], name: str) -> _Lines:
     if columns and all(isinstance(column, list) for column in columns):
         if len({len(column) for column in columns}) > 1:
             raise ReadError("all columns must have the same number of cells", place=name)
-        return _Lines(list(content), [list(line) for line in zip(*columns, strict=True)])
+        lines = [list(line) for line in zip(*columns, strict=True)]
+        return _Lines(list(content), lines, JsonLayout("columns"))
     if not columns or not all(isinstance(column, dict) for column in columns):
         raise _not_a_table(name)
     labels = list(dict.fromkeys(label for column in columns for label in column))
     lines = [[column.get(label) for column in columns] for label in labels]
     if _is_count(labels):
-        return _Lines(list(content), lines)
+        return _Lines(list(content), lines, JsonLayout("cells", numbers=labels))
     both = [[label, *line] for label, line in zip(labels, lines, strict=True)]
-    return _Lines(["", *content], both)
+    return _Lines(["", *content], both, JsonLayout("cells"))
 
 
 def _texts(names: Any, name: str) -> list[str]:

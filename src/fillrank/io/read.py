@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple
 
 from fillrank.errors import FileLocation, FillrankError, InputError, ReadError, Setting
 from fillrank.io.files import (
+    DecodedText,
     decode_with_mark,
     is_open_file,
     read_bytes,
@@ -27,7 +28,7 @@ from fillrank.io.parquet import ParquetFile, read_parquet_table
 from fillrank.io.spreadsheets import read_sheet
 from fillrank.io.text import KnownText
 from fillrank.io.text_layout import ReadTable, read_text
-from fillrank.io.typed_cells import TypedCells
+from fillrank.io.typed_cells import JsonLayout, TypedCells
 from fillrank.table.frames import is_data_frame
 from fillrank.table.layout import Layout, LongFields, given_fields, given_names
 from fillrank.table.missing_values import given_missing_values
@@ -56,10 +57,10 @@ class SourceFile(NamedTuple):
     is_gzip: bool
 
     def text(self) -> str:
-        return self.marked_text().removeprefix("\ufeff")
+        return self.marked_text().text.removeprefix("\ufeff")
 
-    def marked_text(self) -> str:
-        """The text, with its byte order mark if it has one."""
+    def marked_text(self) -> DecodedText:
+        """The text, with its byte order mark if it has one, and its encoding."""
         content = read_content(self.source, self.name, is_gzip=self.is_gzip)
         return decode_with_mark(content, self.name)
 
@@ -98,8 +99,9 @@ def read(
         A data frame is read as by `Observations.from_table`, and arrays and sparse matrices as by
         `Observations.from_matrix`. The kind of a file is given by its ending:
 
-        - ``.csv .tsv .txt .dat .data``, each also with ``.gz``: text in UTF-8. The delimiter is
-          one of ``, ; | ::``, tab or white space; with ``;`` numbers may have a decimal comma.
+        - ``.csv .tsv .txt .dat .data``, each also with ``.gz``: text in UTF-8, or in UTF-16 with a
+          byte order mark. The delimiter is one of ``, ; | ::``, tab or white space; with ``;`` numbers
+          may have a decimal comma.
           Missing values are empty cells, NA, N/A, n.a., #N/A, <NA>, NaN, null, None, missing, ?, a dash
           or a point, in upper or lower case. Labels are integers if all of them are written as integers,
           otherwise text.
@@ -311,7 +313,8 @@ def _read_files(files: list[SourceFile], options: TableOptions) -> ReadTable:
             "only spreadsheets have sheets", place=Setting("sheet"), value=options.sheet
         )
     if file.ending in TEXT_ENDINGS:
-        found = read_text(file.marked_text(), file.name, *options[:5])
+        text, encoding = file.marked_text()
+        found = read_text(text, file.name, *options[:5])._replace(encoding=encoding)
     elif file.ending == ".parquet":
         parquet = [ParquetFile(each.seekable(), each.name) for each in (file, *files[1:])]
         found = ReadTable(read_parquet_table(parquet, *options[:5]))
@@ -342,19 +345,22 @@ def _read_sheet(file: SourceFile, options: TableOptions) -> ReadTable:
 
 
 def _with_cells(
-    table: ReadTable, rows: Sequence[Sequence[Any]], sheet: str | None = None
+    table: ReadTable,
+    rows: Sequence[Sequence[Any]],
+    sheet: str | None = None,
+    layout: JsonLayout = JsonLayout(),  # noqa: B008
 ) -> ReadTable:
     """A wide table with its cells as they are in the file; ``rows`` are all of its lines."""
     if table.text is None:
         return table
-    return table._replace(cells=TypedCells(rows[table.text.table.has_header :], sheet))
+    return table._replace(cells=TypedCells(rows[table.text.table.has_header :], sheet, layout))
 
 
 def _read_json(file: SourceFile, options: TableOptions) -> ReadTable:
-    text, has_header, rows = read_json(file.text(), file.name)
+    text, has_header, rows, layout = read_json(file.text(), file.name)
     try:
         table = read_text(text, file.name, *options[:5], KnownText(",", has_header))
-        return _with_cells(table, rows)
+        return _with_cells(table, rows, layout=layout)
     except FillrankError as error:
         if isinstance(error.place, FileLocation) and error.place.line is not None:
             raise error.moved(at_record(error.place, has_header)) from error

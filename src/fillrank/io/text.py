@@ -142,9 +142,11 @@ class TextTable(NamedTuple):
 
     def has_numbers(self, column: int) -> bool:
         """Whether most cells of a column are numbers or missing, in the first lines."""
-        return are_numbers(
-            [line[column] for line in self.head if len(line) > column], self.delimiter
-        )
+        return are_numbers(self.first_cells(column), self.delimiter)
+
+    def first_cells(self, column: int) -> list[str]:
+        """The cells of a column in the first lines."""
+        return [line[column] for line in self.head if len(line) > column]
 
     def header(self) -> list[str] | None:
         """The first line as it is written, with spaces that names do not have; None without a header."""
@@ -464,8 +466,7 @@ def parse_long(
     is_simple = not missing and style == NO_STYLE
     if is_simple and (fast := parse_long_fast(table, row, column, value, weight)) is not None:
         return fast
-    first = (line[value] for line in table.head if len(line) > value)
-    found = find_style(first, style._replace(base=table.style))
+    found = find_style(table.first_cells(value), style._replace(base=table.style))
     rows: dict[str, int] = {}
     columns: dict[str, int] = {}
     row_index, column_index, values, weights = array("i"), array("i"), array("d"), array("d")

@@ -18,7 +18,7 @@ from fillrank.io.typed_cells import TypedCells
 from fillrank.io.wide_text import read_wide
 from fillrank.table.frames import Origin
 from fillrank.table.layout import Layout, LongFields, named_fields, refuse_for_long
-from fillrank.table.number_text import PLAIN_FORMAT, NumberFormat
+from fillrank.table.number_text import PLAIN_FORMAT, NumberFormat, find_format, find_style
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates, errors_to_weights
 from fillrank.table.weights import WeightField, refuse_for_wide
@@ -45,6 +45,7 @@ class ReadTable(NamedTuple):
 
     ``dialect`` is None for files that are not text, and ``text`` if they are not wide. ``ending`` is the
     kind of the file, and ``cells`` are those of a wide table in a file whose values have types.
+    ``value_format`` is how the values of a long text table are written, and ``encoding`` that of text.
     """
 
     data: Observations
@@ -52,6 +53,8 @@ class ReadTable(NamedTuple):
     text: WideText | None = None
     ending: str = ".csv"
     cells: TypedCells | None = None
+    value_format: NumberFormat = PLAIN_FORMAT
+    encoding: str = "utf-8"
 
 
 def read_text(
@@ -75,8 +78,9 @@ def read_text(
         refuse_for_long(options.label, options.ignore, options.only)
         row, column, value = map(table.position, fields)
         entries = parse_long(table, row, column, value, weight_at, options.missing, options.style)
+        value_at = value
     elif not is_wide and (found := _long_by_content(table, weight_at, duplicates, options)):
-        entries, fields = found, LongFields(*table.names[:3])
+        entries, fields, value_at = found, LongFields(*table.names[:3]), 2
     else:
         refuse_for_wide(weight)
         wide = read_wide(table, options)
@@ -92,7 +96,9 @@ def read_text(
     data = Observations.from_positions(
         triplets, row_labels, column_labels, origin, duplicates, intervals=intervals
     )
-    return ReadTable(data, dialect)
+    texts = table.first_cells(value_at)
+    value_format = find_format(texts, find_style(texts, options.style._replace(base=table.style)))
+    return ReadTable(data, dialect, value_format=value_format)
 
 
 def _long_by_content(

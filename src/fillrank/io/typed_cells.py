@@ -4,16 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from fillrank.io.csv_writer import format_number
 
 
+class JsonLayout(NamedTuple):
+    """How a JSON file has its table.
+
+    Attributes
+    ----------
+    kind : {"records", "columns", "cells", "split"}
+        A list of objects or lists, an object of columns that are lists, one of columns that are objects
+        of cells by row label, or an object with columns, index and data.
+    names : list or None
+        The columns of "split", as they are in the file.
+    numbers : list or None
+        The row labels that are not a column of the table because they are 0, 1, 2, ...
+    """
+
+    kind: Literal["records", "columns", "cells", "split"] = "records"
+    names: list[Any] | None = None
+    numbers: list[Any] | None = None
+
+
 class TypedCells(NamedTuple):
-    """The cells of a wide table below its header, as they are in the file, and the name of the sheet."""
+    """The cells of a wide table below its header, as they are in the file.
+
+    ``sheet`` is the name of the sheet of a spreadsheet, and ``layout`` that of a JSON file.
+    """
 
     rows: Sequence[Sequence[Any]]
     sheet: str | None = None
+    layout: JsonLayout = JsonLayout()
 
 
 def cell_text(cell: Any) -> str:

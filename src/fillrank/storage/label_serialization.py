@@ -44,11 +44,11 @@ def encode_labels(labels: np.ndarray) -> np.ndarray:
         return labels.astype(dtype.newbyteorder("=")).view(np.int64)
     if dtype.kind != "O":
         raise _label_error(f"of dtype {dtype}")
+    trees = [_encode_label(label) for label in labels.tolist()]
     try:
-        trees = [_encode_label(label) for label in labels.tolist()]
         text = json.dumps(trees, ensure_ascii=False, separators=(",", ":"))
     except ValueError as error:  # an integer of thousands of digits
-        raise _label_error(f"that is not: {error}") from error
+        raise _label_error(f"that cannot be: {error}") from error
     # File names may contain lone surrogates, for bytes that are not text. Escaped in JSON, two of
     # them could become one character.
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)

@@ -127,3 +127,27 @@ def labels_note(name: Any) -> str:
     if not str(name).strip():
         return "The column without a name has the row labels and is not fitted."
     return f"Column {format_label(name)} has the row labels and is not fitted."
+
+
+def describe_size(shape: tuple[int, int]) -> str:
+    """The size of a table in words.
+
+    Examples
+    --------
+    >>> describe_size((1, 2)), describe_size((1200, 1))
+    ('1 row x 2 columns', '1,200 rows x 1 column')
+    """
+    n_rows, n_columns = shape
+    rows, columns = "row" if n_rows == 1 else "rows", "column" if n_columns == 1 else "columns"
+    return f"{n_rows:,} {rows} x {n_columns:,} {columns}"
+
+
+def describe_entries(n_entries: int) -> str:
+    """The number of entries in words.
+
+    Examples
+    --------
+    >>> describe_entries(1), describe_entries(1200)
+    ('1 entry', '1,200 entries')
+    """
+    return f"{n_entries:,} {'entry' if n_entries == 1 else 'entries'}"

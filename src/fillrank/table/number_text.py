@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -231,9 +232,14 @@ def looks_like_number(text: str, base: NumberStyle = POINT) -> bool:
     return False
 
 
+def marks_between(thousands: str) -> str:
+    """A pattern of the marks that are written for a mark between thousands."""
+    return _MARKS.get(thousands, re.escape(thousands))
+
+
 @lru_cache
 def _grouped(mark: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    between = _MARKS.get(mark, re.escape(mark))
+    between = marks_between(mark)
     groups = rf"(?<![0-9.,])[1-9][0-9]{{0,2}}(?:{between}[0-9]{{3}})+(?![0-9])"
     return re.compile(groups), re.compile(between)
 
@@ -311,13 +317,32 @@ def find_certain_style(texts: Iterable[str]) -> NumberStyle | None:
 class NumberFormat(NamedTuple):
     """How the numbers of a column are written: their style, and what is before and after them.
 
-    With ``brackets``, negative numbers are in brackets, without a sign.
+    With ``brackets``, negative numbers are in brackets, without a sign. All have the same number of
+    decimals unless that is None. ``is_positive`` says that none of the observed numbers is 0 or less.
     """
 
     style: NumberStyle = POINT
     before: str = ""
     after: str = ""
     brackets: bool = False
+    decimals: int | None = None
+    is_positive: bool = False
+
+    def fixed(self, value: float) -> str | None:
+        """A number with the decimals of the column; None if it has to be written with more.
+
+        Rounding would make 0 of a small number, which a column of positive numbers cannot have.
+
+        Examples
+        --------
+        >>> NumberFormat(decimals=2).fixed(2.5), NumberFormat(decimals=2).fixed(-0.001)
+        ('2.50', '0.00')
+        >>> NumberFormat(decimals=2, is_positive=True).fixed(0.001)
+        """
+        if self.decimals is None or math.isnan(value):
+            return None
+        text = f"{value:z.{self.decimals}f}"
+        return None if self.is_positive and value > 0 and float(text) == 0 else text
 
 
 PLAIN_FORMAT = NumberFormat()
@@ -328,8 +353,8 @@ def find_format(texts: Sequence[str], style: NumberStyle) -> NumberFormat:
 
     Examples
     --------
-    >>> find_format(["3", "$ 1,250", "$ 2,000"], NumberStyle(".", ","))
-    NumberFormat(style=NumberStyle(decimal='.', thousands=','), before='$ ', after='', brackets=False)
+    >>> find_format(["3", "$ 1,250", "$ 2,000"], NumberStyle(".", ","))[:3]
+    (NumberStyle(decimal='.', thousands=','), '$ ', '')
     """
     brackets = any(is_in_brackets(text.strip()) for text in texts)
     style = _as_written(style, texts)

@@ -39,6 +39,7 @@ from fillrank.table.layout import (
 )
 from fillrank.table.levels import rating_scale
 from fillrank.table.missing_values import MissingValues, given_missing_values
+from fillrank.table.notes import describe_entries, describe_size
 from fillrank.table.recode import recode
 from fillrank.table.triplets import (
     Duplicates,
@@ -591,13 +592,13 @@ class Observations:
         return self.n_entries
 
     def __repr__(self) -> str:
-        n_rows, n_columns = self.shape
+        size = describe_size(self.shape)
         if not self.n_entries:  # a model that was saved without them
-            return f"<Observations: {n_rows:,} rows x {n_columns:,} columns, entries not stored>"
+            return f"<Observations: {size}, entries not stored>"
         low, high = self.stored_values.min(), self.stored_values.max()
         weighted = "" if self.weights is None else ", with weights"
         return (
-            f"<Observations: {n_rows:,} rows x {n_columns:,} columns, {self.n_entries:,} entries "
+            f"<Observations: {size}, {describe_entries(self.n_entries)} "
             f"({100 * self.density:.3g}% observed), values {low:g} to {high:g}{weighted}>"
         )
 
