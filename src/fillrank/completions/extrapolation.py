@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fillrank.completions.fitted_table import FittedTable
 from fillrank.errors import FillrankWarning, Setting, SettingFormat, describe
 from fillrank.table.labels import as_text
+
+if TYPE_CHECKING:
+    from fillrank.completions.fitted_table import FittedTable
 
 # Far is more than this share of the observed range beyond its ends.
 _FAR = 0.5

@@ -207,6 +207,7 @@ class TextTable(NamedTuple):
             message,
             place=FileLocation(self.source, line),
             advice=_note_advice(fields) if may_be_note else (),
+            kind="width",
         )
 
     def position(self, name: Any) -> int:
