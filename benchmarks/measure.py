@@ -28,6 +28,7 @@ import fillrank as fr
 HERE = Path(__file__).parent
 RECORD = HERE.parent / "docs" / "measured.csv"
 OUTPUT = HERE.parent / "build" / "measured"
+LIMIT, SHORT_LIMIT = 12 * 3600, 60  # seconds for a measurement, and for git
 FIELDS = ("figures", "command", "page", "date", "minutes", "version", "machine")
 
 
@@ -135,7 +136,11 @@ def measure(measurement, data):
     begin = time.monotonic()
     with path.open("w") as output:
         code = subprocess.run(
-            [*start, *arguments], cwd=HERE.parent, stdout=output, stderr=subprocess.STDOUT
+            [*start, *arguments],
+            cwd=HERE.parent,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            timeout=LIMIT,
         ).returncode
     minutes = (time.monotonic() - begin) / 60
     print(f"  {minutes:.1f} minutes, exit {code}: {path.relative_to(HERE.parent)}", flush=True)
@@ -174,7 +179,9 @@ def _read_record():
 
 def _commit():
     command = ["git", "describe", "--always", "--exclude", "*", "--abbrev=7"]
-    return subprocess.run(command, cwd=HERE, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, cwd=HERE, capture_output=True, text=True, timeout=SHORT_LIMIT
+    ).stdout.strip()
 
 
 def machine():

@@ -224,7 +224,7 @@ def folder(tmp_path):
 
 def test_what_has_results_is_not_run_again(folder, monkeypatch, capsys):
     monkeypatch.setattr(fr, "GASR", SimpleModel)
-    monkeypatch.setattr(kinds.shutil, "which", lambda name: None)
+    monkeypatch.setattr(kinds, "why_missing", lambda package: "R is not present")
     path = folder / "results" / "kinds.jsonl"
     asked = ["--data", str(folder), "--tables", "boys", "--results", str(path)]
     kinds.main([*asked, "--methods", "most frequent,mice", "--masks", "1"])

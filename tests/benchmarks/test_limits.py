@@ -8,7 +8,7 @@ import pytest
 import limits
 from limits import Cell, Table, main, oracle_predictions, run, simulate, summarise
 
-CELL = Cell(30, 20, 0.8, 3.0, 0, "auto")
+CELL = Cell(30, 20, 0.8, 3.0, 0)
 
 
 def test_tables_have_the_share_of_missing_cells_and_an_entry_in_each_column():
@@ -19,7 +19,7 @@ def test_tables_have_the_share_of_missing_cells_and_an_entry_in_each_column():
 
 
 def test_the_noise_has_the_stated_ratio():
-    table = simulate(Cell(400, 100, 0.5, 4.0, 0, "auto"))
+    table = simulate(Cell(400, 100, 0.5, 4.0, 0))
     # 40,000 cells: the standard error of the standard deviation 0.5 is 0.002.
     assert (table.complete - table.signal).std() == pytest.approx(0.5, abs=0.01)
 

@@ -57,6 +57,14 @@ def test_no_warning(seen, settings):
     assert find_extrapolations(model.completion_) == []
 
 
+def test_columns_in_one_unit_have_one_range():
+    table = growth(lambda age: age > 0.75)
+    table[:, 1] = 15 * table[:, 1] - 15  # from -15 to 15
+    model = quick(n_sweeps=100, units="table", likelihood="gaussian").fit(table)
+    assert model.predict_block(np.arange(80), [2]).min() < -12
+    assert find_extrapolations(model.completion_) == []
+
+
 def test_a_model_without_its_entries_has_none(extrapolating, tmp_path):
     extrapolating.save(tmp_path / "m.fillrank", with_data=False)
     assert find_extrapolations(fr.load(tmp_path / "m.fillrank")) == []

@@ -87,4 +87,4 @@ def test_methods_without_draws_refuse(name):
     with pytest.raises(NotSupportedError):
         model.log_density(test.rows, test.columns, test.values)
     with model.completion_.workers() as workers, pytest.raises(NotSupportedError):
-        model.posterior_.log_density(np.array([0]), np.array([0]), np.array([1.0]), workers)
+        model.posterior_.signal.log_density(np.array([0]), np.array([0]), np.array([1.0]), workers)

@@ -18,7 +18,7 @@ from reference.planted import plant
 from reference.planted_methods import plant_in_method
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
-X = table(20, 12)
+X = table(20, 12) * np.geomspace(1, 30, 12)  # each column has its own unit: noise is not tried
 COMMON = {
     "max_rank": 3, "burn_in": 12, "n_chains": 1, "progress": False, "n_threads": 1, "random_state": 0,
 }  # fmt: skip

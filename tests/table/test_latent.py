@@ -385,7 +385,9 @@ def test_bounds_are_checked():
     observations = Observations.from_matrix(_matrix())
     assert checked_bounds(observations, None) == {}
     assert checked_bounds(observations, {2: (0, 5)}) == {2: (0.0, 5.0)}
-    for wrong in ((5, 0), (1, 1), (0,), 3, (np.nan, 1)):
+    assert checked_bounds(observations, {2: (None, 5)}) == {2: (-np.inf, 5.0)}
+    assert checked_bounds(observations, {2: (0, None)}) == {2: (0.0, np.inf)}
+    for wrong in ((5, 0), (1, 1), (0,), 3, (np.nan, 1), ("low", 1), None):
         with pytest.raises(InputError, match="low < high"):
             checked_bounds(observations, {2: wrong})
 

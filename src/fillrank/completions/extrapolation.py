@@ -1,4 +1,4 @@
-"""Missing values that are predicted far outside the observed range of their column."""
+"""Missing values that are predicted far outside the observed values of their column, or of its unit."""
 
 from __future__ import annotations
 
@@ -90,7 +90,10 @@ def find_extrapolations(model: FittedTable) -> list[Extrapolation]:
 
 
 def _observed_ranges(model: FittedTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The lowest and the highest exact value of each column, and whether they are judged by these."""
+    """The lowest and the highest exact value of each column, and whether it is judged by these.
+
+    If all columns have one unit, they are those of all columns: rows may differ in their level.
+    """
     data, n_columns = model.observations, model.observations.shape[1]
     is_exact = np.ones(len(data), dtype=bool) if data.cells is None else data.cells < 0
     columns, values = data.column_index[is_exact], data.values[is_exact]
@@ -101,6 +104,8 @@ def _observed_ranges(model: FittedTable) -> tuple[np.ndarray, np.ndarray, np.nda
     low, high = np.full(n_columns, math.inf), np.full(n_columns, -math.inf)
     np.minimum.at(low, columns, values)
     np.maximum.at(high, columns, values)
+    if not model.record.has_own_units and is_judged.any():
+        low[:], high[:] = low[is_judged].min(), high[is_judged].max()
     # A range of no values is not used.
     low[~is_judged], high[~is_judged] = 0.0, 0.0
     return low, high, is_judged & (high > low)

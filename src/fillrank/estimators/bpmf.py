@@ -86,7 +86,7 @@ class BPMF(SamplerEstimator):
         or differ by row, because people use a scale in different ways. "auto" takes "rows", and on a
         cluster "table".
     bounds : mapping of column label to (low, high), optional
-        Predictions and intervals of these columns are clipped to the bounds.
+        Predictions and intervals of these columns are clipped to the bounds; None is no bound.
     round : bool
         Whether missing values of columns that have whole numbers only are filled with whole numbers, in
         wide tables.

@@ -22,6 +22,7 @@ quantiles of the frequencies of levels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -491,12 +492,24 @@ def checked_bounds(
     positions = observations.column_positions(list(bounds)).tolist()
     found = {}
     for j, (label, ends) in zip(positions, bounds.items(), strict=True):
-        low, high = (np.nan, np.nan) if np.shape(ends) != (2,) else map(float, ends)
+        low, high = _as_bounds(ends)
         if not low < high:
             raise InputError(
                 place=Setting("bounds"),
-                allowed="(low, high) for each column, with low < high",
+                allowed="(low, high) for each column, with low < high; None for a side without a bound",
                 value=f"{ends!r} for {label!r}",
             )
         found[j] = (low, high)
     return found
+
+
+def _as_bounds(ends: Any) -> tuple[float, float]:
+    """Two numbers; NaN if there are none."""
+    try:
+        low, high = ends
+        return (
+            -math.inf if low is None else float(low),
+            math.inf if high is None else float(high),
+        )
+    except (TypeError, ValueError):
+        return math.nan, math.nan
