@@ -32,7 +32,9 @@ def test_the_demo_recovers_the_known_truth(fillrank, tmp_path, weather):
     filled = np.array([line[1:] for line in read_csv(folder / "filled.csv")[1:]], dtype=float)
     lost = np.isnan(weather.readings)
     np.testing.assert_array_equal(filled[~lost], weather.readings[~lost])
-    assert np.sqrt(np.mean((filled - weather.truth)[lost] ** 2)) == pytest.approx(error, abs=1e-3)
+    # Filled cells have the one decimal of the readings, which adds the error of rounding.
+    rounded = np.hypot(error, 0.1 / np.sqrt(12))
+    assert np.sqrt(np.mean((filled - weather.truth)[lost] ** 2)) == pytest.approx(rounded, abs=1e-3)
 
 
 def test_the_demo_replaces_only_its_own_files(fillrank, tmp_path, monkeypatch):

@@ -68,7 +68,7 @@ def test_each_entry_is_tested_once_and_sets_are_of_one_size(n_splits):
 def test_as_many_sets_as_entries():
     data = fr.Observations.from_triplets([0, 1, 2], [0, 0, 0], [1.0, 2.0, 4.0])
     assert [len(test) for _, test in fr.EntryKFold(3).split(data)] == [1, 1, 1]
-    with pytest.raises(InputError, match="at most the number of entries, 3; got 4"):
+    with pytest.raises(InputError, match="at most the number of entries, 3, got 4"):
         fr.EntryKFold(4).split(data)
 
 
