@@ -253,7 +253,7 @@ def _are_numbers(kinds: list[ColumnKind], observations: Observations) -> bool:
 
 
 def _kind_notes(observations: Observations, kinds: list[ColumnKind]) -> tuple[str, ...]:
-    """What each column was taken for, a sentence for each kind."""
+    """The kind of each column, a sentence for each kind."""
     labels = observations.column_labels
     notes = []
     for kind, what in _KIND_NAMES.items():

@@ -1,4 +1,4 @@
-"""The columns of a table of mixed kinds: what each was taken for and why, its values and its scores."""
+"""The columns of a table of mixed kinds: the kind of each and why, its values and its scores."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _name_of_kind(data: Observations, kind: str, j: int) -> str:
 
 
 def _reasons(model: Any) -> list[str]:
-    """Why each column was taken for its kind; empty if it is not known, or needs no reason."""
+    """Why each column has its kind; empty if it is not known, or needs no reason."""
     data, settings = model.observations_, model.completion_.settings
     kinds = model.posterior_.column_kinds
     if len(data) == 0 or settings.get("likelihood", "auto") != "auto":
