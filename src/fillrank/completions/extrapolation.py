@@ -115,12 +115,8 @@ def _predictions(
     model: FittedTable, is_judged: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The columns of missing cells, and what is predicted there, in blocks of rows."""
-    data = model.observations
-    n_rows, n_columns = data.shape
-    at_once = max(1, _CELLS_AT_ONCE // n_columns)
     with model.workers() as workers:
-        for start in range(0, n_rows, at_once):
-            i, j = data.missing_positions(start, min(start + at_once, n_rows))
-            i, j = i[is_judged[j]], j[is_judged[j]]
-            if i.size:
-                yield j, model.posterior.predict(i, j, workers)
+        for i, j in model.observations.missing_blocks(_CELLS_AT_ONCE):
+            rows, columns = i[is_judged[j]], j[is_judged[j]]
+            if rows.size:
+                yield columns, model.posterior.predict(rows, columns, workers)

@@ -31,14 +31,9 @@ def predict_missing(
 ) -> Iterator[Any]:
     """Long tables of all missing cells; see `Completion.predict_missing`."""
     data, posterior = model.observations, model.posterior
-    n_rows, n_columns = data.shape
-    at_once = max(1, _CELLS_AT_ONCE // n_columns)
     whole_days = _whole_days(model)
     with model.workers() as workers:
-        for start in range(0, n_rows, at_once):
-            i, j = data.missing_positions(start, min(start + at_once, n_rows))
-            if i.size == 0:
-                continue
+        for i, j in data.missing_blocks(_CELLS_AT_ONCE):
             fields = {"value": posterior.predict(i, j, workers)}
             if level is not None:
                 low, high = posterior.signal.interval(i, j, level, "observation", workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -754,6 +755,15 @@ class Observations:
         if self.cells is not None or not are_numbers(self.column_types):
             return None
         return self.scale_before_averaging or rating_scale(self.stored_values)
+
+    def missing_blocks(self, n_cells: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The positions (rows, columns) of missing cells, in blocks of about ``n_cells`` cells."""
+        n_rows, n_columns = self.shape
+        at_once = max(1, n_cells // n_columns)
+        for start in range(0, n_rows, at_once):
+            rows, columns = self.missing_positions(start, min(start + at_once, n_rows))
+            if rows.size:
+                yield rows, columns
 
     def missing_positions(self, row_start: int, row_stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the missing cells of a block of rows, in the memory of the block.
