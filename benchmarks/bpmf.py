@@ -17,8 +17,7 @@ import fillrank as fr
 from fillrank.draws.streams import chain_key
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers import bpmf
-from fillrank.samplers.model import Data
-from fillrank.table.units import standardise
+from standard_data import standard_data
 
 
 def synthetic(_):
@@ -60,13 +59,8 @@ def ratings(arguments):
         )
 
 
-def _standard(observations):
-    standard = standardise(observations, True, np.dtype("float32"))
-    return Data(standard.rows, standard.columns)
-
-
 def _frames(rank, workers):
-    prior = bpmf.Hyperprior(2.0, float(rank), 0.1, (1.0, 0.01))
+    prior = bpmf.Hyperprior(2.0, float(rank), 0.1)
     return {
         name: bpmf.Context(prior, name == "joint", chain_key(0, 0), workers)
         for name in ("joint", "entries")
@@ -82,7 +76,7 @@ def mixing(arguments):
     print("| table | rank | draws | ms a sweep | effective draws a sweep | a second |")
     print("|---|---|---|---|---|---|")
     for table, rank in (("synthetic", 5), ("synthetic", 30), ("ratings", 10), ("ratings", 30)):
-        data = _standard(tables[table])
+        data = standard_data(tables[table], np.dtype("float32"))
         rng = np.random.default_rng(0)
         cells = [rng.integers(size, size=200) for size in data.shape]
         start = bpmf.init(data.shape, rank, 0.5, np.dtype("float32"), rng)

@@ -16,21 +16,20 @@ from fillrank.draws.streams import chain_key
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers import bpmf, gasr
 from fillrank.samplers.gasr import Context, Options, init
-from fillrank.samplers.model import Data, Effect, Start, detect_complete
-from fillrank.table.units import standardise
+from fillrank.samplers.model import Effect, Start, detect_complete
+from standard_data import standard_data
 
 RANK = 30
 SHAPES = [(500, 500), (2000, 1000), (5000, 2000)]
 OPTIONS = Options(row_effects=True, column_effects=True, centres=True)
-PRIOR = bpmf.Hyperprior(2.0, float(RANK), 0.1, (1.0, 0.01))
+PRIOR = bpmf.Hyperprior(2.0, float(RANK), 0.1)
 DTYPE = np.dtype("float32")
 
 
 def entries_of(shape):
     """A table of rank 10 with as much noise as signal."""
     observations, _ = fr.synthetic(*shape, 10, np.sqrt(10.0), 0.0, random_state=0)
-    standard = standardise(observations, True, DTYPE)
-    return Data(standard.rows, standard.columns)
+    return standard_data(observations, DTYPE)
 
 
 def chains(shape, workers):
@@ -38,7 +37,9 @@ def chains(shape, workers):
     rng, key, law = np.random.default_rng(0), chain_key(0, 0), Effect(0.0, 0.1)
     U, V = (np.linalg.qr(rng.standard_normal((n, RANK)))[0] for n in shape)
     s = np.full(RANK, np.sqrt(max(shape)))
-    start = Start(np.zeros(shape[0]), np.zeros(shape[1]), law, law, U, s, V, 0.5, RANK)
+    start = Start(
+        np.zeros(shape[0]), np.zeros(shape[1]), law, law, U, s, V, 0.5, np.ones(shape[1]), RANK
+    )
     yield (
         "GASR",
         gasr.sweep,

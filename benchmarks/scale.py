@@ -141,8 +141,8 @@ class Watched:
         self.watch.note("start")
         return chain
 
-    def _sampler(self):
-        sampler = super()._sampler()
+    def _sampler(self, model):
+        sampler = super()._sampler(model)
 
         def sweep(*arguments):
             self.watch.note("between")

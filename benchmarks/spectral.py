@@ -20,10 +20,9 @@ import fillrank as fr
 from fillrank.estimators.spectral import SpectralEstimator
 from fillrank.kernels.products import product, residual
 from fillrank.runtime.threads import Workers, one_blas_thread
-from fillrank.samplers.model import Data
 from fillrank.solvers.fit import Limits
 from fillrank.solvers.soft_impute_als import soft_impute_als
-from fillrank.table.units import standardise
+from standard_data import standard_data
 
 METHODS = {"SoftImpute": fr.SoftImpute, "SoftImputeALS": fr.SoftImputeALS, "HASI": fr.HASI}
 
@@ -76,8 +75,7 @@ def als(_):
     data = fr.Observations.from_triplets(
         cells // 3706, cells % 3706, rng.standard_normal(cells.size)
     )
-    standard = standardise(data, True, np.dtype(np.float64))
-    problem = Data(standard.rows, standard.columns)
+    problem = standard_data(data, np.dtype(np.float64))
     U, V = rng.standard_normal((6040, 30)), rng.standard_normal((3706, 30))
     bare, whole = [], []
     with one_blas_thread(), Workers(1) as workers:

@@ -22,9 +22,11 @@ from numba import njit
 
 import fillrank as fr
 from fillrank.draws.normal import normal
-from fillrank.draws.streams import Address, chain_key, seek, start_stream
+from fillrank.draws.streams import ROW_ENTRIES, Address, chain_key, seek, start_stream
 from fillrank.kernels.gaussian_rows import (
     Prior,
+    RowNoise,
+    RowSums,
     _gather,
     _last_pass,
     _pass,
@@ -40,7 +42,7 @@ from fillrank.kernels.tiles import (
     square_and_product,
 )
 from fillrank.runtime.threads import Workers
-from fillrank.table.units import standardise
+from standard_data import standard_data
 
 RANK = 30
 WIDTH = RANK + 2
@@ -145,8 +147,7 @@ def random_ratings():
 
 def jobs(data):
     """The functions to time, each a sweep of both sides."""
-    standard = standardise(data, True, np.dtype(np.float32))
-    sides = (standard.rows, standard.columns)
+    sides = standard_data(data, np.dtype(np.float32))
     rng = np.random.default_rng(0)
     blocks = [
         0.1 * rng.standard_normal((side.pointers.size - 1, WIDTH)).astype(np.float32)
@@ -155,21 +156,25 @@ def jobs(data):
     prior = Prior(np.arange(RANK + 1), np.zeros(RANK + 1), np.full(RANK + 1, 10.0))
     address = Address(chain_key(0, 0), 1, 0)
     squares = [np.empty(len(block)) for block in blocks]
+    none = np.zeros(0)
+    noise = [RowNoise(np.full(len(block), NOISE), none, np.inf, ROW_ENTRIES) for block in blocks]
     residuals = [side.values.copy() for side in sides]
     one, two = Workers(1), Workers(2)
 
     def half_sweeps(workers):
-        for side, own, other, out in zip(sides, blocks, blocks[::-1], squares, strict=True):
-            copy, lines = own.copy(), align_rows(other)
+        for side, own, other, equal, out in zip(
+            sides, blocks, blocks[::-1], noise, squares, strict=True
+        ):
+            copy, lines, sums = own.copy(), align_rows(other, none), RowSums(out, none, none)
 
-            def work(start, stop, side=side, copy=copy, lines=lines, out=out):
-                gaussian_rows(side, copy, lines, prior, NOISE, address, out, start, stop)
+            def work(start, stop, side=side, copy=copy, lines=lines, equal=equal, sums=sums):
+                gaussian_rows(side, copy, lines, prior, equal, address, sums, start, stop)
 
             workers.for_rows(work, side.pointers)
 
     def bare(workers):
         for side, own, other, out in zip(sides, blocks, blocks[::-1], squares, strict=True):
-            copy, lines = own.copy(), align_rows(other)
+            copy, lines = own.copy(), align_rows(other, none)
 
             def work(start, stop, side=side, copy=copy, lines=lines, out=out):
                 bare_rows(side, copy, lines, RANK + 1, out, start, stop)

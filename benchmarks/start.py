@@ -18,10 +18,9 @@ import fillrank as fr
 from fillrank.draws.streams import chain_key
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.samplers.gasr import Context, Options, init, sweep
-from fillrank.samplers.model import Data
 from fillrank.solvers.starts import spectral_start, start_effects
-from fillrank.table.units import standardise
 from speed import random_ratings
+from standard_data import standard_data
 
 OPTIONS = Options(row_effects=True, column_effects=True, centres=True)
 MAX_RANK = 30
@@ -86,9 +85,9 @@ def main():
     else:
         ratings = random_ratings()
     print(ratings)
-    standard = standardise(ratings, True, np.dtype(np.float32))
+    data = standard_data(ratings, np.dtype(np.float32))
     with one_blas_thread(), Workers(arguments.threads) as workers:
-        measure(Data(standard.rows, standard.columns), workers, arguments.repeats)
+        measure(data, workers, arguments.repeats)
 
 
 if __name__ == "__main__":
