@@ -40,7 +40,7 @@ def means_by(fitted, hidden, *keys):
 def run(fitted, hidden, features, seed):
     """Errors relative to the column means, and the coverage of 90% intervals, by method."""
     usual = rmse(hidden, np.broadcast_to(fitted.mean().to_numpy(), hidden.shape))
-    weekday, year = (lambda days: days.weekday), (lambda days: days.year)
+    weekday, year = (lambda days: days.day_of_week), (lambda days: days.year)
     found = {
         "means by weekday": (*rmse(hidden, means_by(fitted, hidden, weekday)) / usual, np.nan, 0),
         "by weekday and year": (

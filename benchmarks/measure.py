@@ -119,7 +119,7 @@ MEASUREMENTS = (
     _script("fold-in", "fold_in.py synthetic", "life_of_a_model"),
     _script("fold-in-ratings", f"fold_in.py ratings --seeds 2 {_ML_100K}", "life_of_a_model"),
     _script("imputation", "imputation.py --tables 400 --bpmf", "life_of_a_model"),
-    _script("update", "update.py", "life_of_a_model"),
+    _script("update", "update.py synthetic", "life_of_a_model"),
     _script("recommend", f"recommend.py {_ML_1M}", "life_of_a_model"),
     _script("theorem", "theorem.py", "theorem"),
 )
