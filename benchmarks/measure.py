@@ -49,9 +49,11 @@ def _reproduce(name, data=""):
 
 
 _ML_1M, _ML_100K = "--data FOLDER/ml-1m", "--data FOLDER/ml-100k"
+# One thread, so that other load does not slow the methods unequally.
+_TABLES = "tables/run.py --data FOLDER/tables --threads 1"
 # Fewer masks, and not the slowest methods.
 _OTHER_SHARES = (
-    "--data FOLDER/tables --shares 0.1,0.5,real --masks 2 "
+    f"{_TABLES} --shares 0.1,0.5,real --masks 2 "
     "--methods 'column mean,GASR,IterativeImputer,KNN 5,mice'"
 )
 MEASUREMENTS = (
@@ -90,8 +92,8 @@ MEASUREMENTS = (
     _script("defaults", f"defaults.py {_ML_100K}", "defaults"),
     _script("mixing", "mixing.py --data FOLDER", "defaults"),
     _script("start", f"start.py {_ML_1M}", "defaults"),
-    _script("tables", "tables/run.py --data FOLDER/tables --shares 0.3 --masks 3", "tables"),
-    _script("tables-other-shares", f"tables/run.py {_OTHER_SHARES}", "tables"),
+    _script("tables", f"{_TABLES} --shares 0.3 --masks 3", "tables"),
+    _script("tables-other-shares", _OTHER_SHARES, "tables"),
     _script("tables-report", "tables/run.py --report", "tables"),
     _script("kinds", "tables/kinds.py --data FOLDER/tables", "kinds"),
     _script("censored", "censored.py", "kinds"),
