@@ -77,7 +77,6 @@ def test_a_title_is_skipped_with_a_note(title, lines, shown, end):
 def test_titles_of_other_tables():
     assert as_dict(read_text("Ratings\n" + LONG)) == as_dict(read_text(LONG))
     assert as_dict(read_text("Ratings,,\n" + LONG)) == as_dict(read_text(LONG))
-    assert read_text("Readings\n1.5,2,3\n2,,4\n").shape == (2, 3)  # without a header
     survey = read_text("Survey,,\nwho,q1,q2\nAna,yes,no\nBen,no,yes\nCid,yes,no\n")
     assert survey.column_labels.tolist() == ["q1", "q2"]
     two = read_text("Weights\nwho,weight\nAna,5\nBen,6\nCid,\n")
@@ -109,6 +108,11 @@ def test_rows_and_headers_are_not_taken_for_titles(text, rows):
         ("2024\n" + TABLE, "line 1: 1 field, but the table has 3"),
         ("Results, 2024, 5, 6\n" + TABLE, "line 1: 4 fields, but the table has 3"),
         ("who,weight\n1,2,3,4\n5,6,7,8\n9,8,7,6\n", "line 1: 2 fields, but the table has 4"),
+        ("p0|5|4\n" + TABLE, "line 1: 1 field, but the table has 3"),  # of another table
+        ("p0 5 4\n" + TABLE, "line 1: 1 field, but the table has 3"),
+        ("p0,5,4\n" + TABLE.replace(",", ";"), "line 1: 1 field, but the table has 3"),
+        ("Readings\n1.5,2,3\n2,,4\n3,5,6\n", "line 1: 1 field, but the table has 3"),
+        ("Ana\nBen,1.5,2\nCid,3,4\n", "line 1: 1 field, but the table has 3"),  # may be a row
         (",Body,\n" + TABLE, "line 2, column 'Body' must be a number"),
     ],
 )

@@ -27,6 +27,8 @@ _MARKDOWN = re.compile(rf"\|?{_DASHES}(?:\|{_DASHES})*\|?")
 # Names of columns that are numbers: years, or at least so many whole numbers at equal distances.
 _COUNTED = re.compile(r"0|[1-9][0-9]{0,8}")
 _YEARS, _FEWEST_COUNTED = (1500, 2150), 5
+_NOT_IN_TITLES = ("\n", "\r", "\t", ";", "|", "::")  # line breaks and delimiters
+_VALUE = re.compile(r"\s*[<>=+-]*\s*[0-9]")  # the start of a number, a limit or a date
 _FEWEST_UNITS = 2  # different ones in a line
 
 
@@ -85,9 +87,7 @@ def count_titles(head: list[list[str]], width: int, delimiter: str) -> int:
     titles, rest = head[:n_titles], head[n_titles:]
     if not titles or not rest:
         return 0
-    if width > 2 and all(len(fields) == 1 for fields in titles):
-        return n_titles  # neither a row nor a header
-    if width > 2:
+    if width > 2:  # a line without a header below it may be a row without values
         return n_titles if starts_with_header(rest, width, delimiter) else 0
     # One name above two columns may be a header without a name for the row labels, as R writes it.
     names, *lines = rest
@@ -100,12 +100,21 @@ def count_titles(head: list[list[str]], width: int, delimiter: str) -> int:
 
 def _may_be_title(fields: list[str], width: int, delimiter: str) -> bool:
     """Whether a line has text in its first cell only, or text in fewer or more cells than the table."""
-    if any(cell.strip() and parse_number(cell, delimiter) is not None for cell in fields):
-        return False
-    if any("\n" in cell or "\r" in cell for cell in fields):
+    if not _has_words(list(filter(str.strip, fields)), delimiter):
         return False
     has_first_only = bool(fields[0].strip()) and is_blank(fields[1:])
     return has_first_only or len(fields) not in (width - 1, width)
+
+
+def _has_words(cells: list[str], delimiter: str) -> bool:
+    """Whether cells are text, and not values, also not those of a table with another delimiter."""
+    if any(mark in cell for cell in cells for mark in _NOT_IN_TITLES):
+        return False
+    parts = [part for cell in cells for part in cell.split(",")]
+    words = [word for cell in cells for word in cell.split()]
+    n_numbers = sum(parse_number(word, delimiter) is not None for word in words)
+    has_values = len(parts) > 1 and any(map(_VALUE.match, parts))
+    return not has_values and 2 * n_numbers <= len(words)
 
 
 def is_line_of_units(fields: list[str], below: list[list[str]], delimiter: str) -> bool:
