@@ -438,6 +438,9 @@ def test_values_of_different_kinds(browser):
         ]
         assert len(shares) == 3
         assert 98 <= sum(shares) <= 102
+        assert not page.all("[data-choice=high]")  # of a category
+        page.go("#/columns/0")
+        page.wait_for("[data-choice=high]")
         assert page.browser.get_log("browser") == []
 
 

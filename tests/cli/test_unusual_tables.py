@@ -29,6 +29,8 @@ def read(tmp_path, content, name="t.csv", **options):
         (TABLE.replace("\n", "\r\n"), {}),
         (TABLE.replace("NA", ".").replace("n/a", "#N/A"), {}),
         (TABLE.replace("NA", '""').replace("n/a", '" "'), {}),
+        ("Spring 2024\n" + TABLE, {}),
+        ("sep=;\n" + TABLE, {}),
         ("Spring 2024\n" + TABLE, {"skip": 1}),
         ("Spring 2024;;;\n\n" + TABLE, {"skip": 2}),
         ("\ufeff# made by hand\n" + TABLE, {"skip": 1}),
@@ -54,7 +56,7 @@ def test_gzipped_latin_1_file_without_an_ending(tmp_path):
 
 
 BAD = {
-    "a title": ("Spring 2024\n" + TABLE, ["t.csv, line 1: 1 field,", "--skip N"]),
+    "a number above": ("2024\n" + TABLE, ["t.csv, line 1: 1 field,", "--skip N"]),
     "latin-1": (
         TABLE.replace("Саша 名", "Zoë").encode("latin-1"),
         ["line 2", "--encoding latin-1"],

@@ -52,6 +52,29 @@ def test_only_missing_cells_change(
     assert np.isfinite(float(cell.replace(decimal, ".")))
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_lines_above_the_rows_are_kept(complete, tmp_path, mark):
+    names, *lines = [["who", "a", "b", "c"], *lines_of()]
+    lines[3][2] = ""
+    top = f"{mark}sep=;\r\nResults of 2024\r\n\r\n{';'.join(names)}\r\n;kg;cm;°C\r\n"
+    text = top + "".join(";".join(line) + "\r\n" for line in lines)
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    ran = complete("t.csv")
+    assert ran.code == 0, ran.err
+    assert (
+        "Line 2 was skipped: a title, 'Results of 2024'. If it is a row, add --skip 0." in ran.err
+    )
+    filled = (tmp_path / "t-filled" / "filled.csv").read_bytes().decode()
+    assert filled.startswith(top)
+    before, after = text.split("\r\n"), filled.split("\r\n")
+    assert [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new] == [8]
+    intervals = (tmp_path / "t-filled" / "intervals.csv").read_text("utf-8-sig")
+    assert intervals.startswith("row;column;value")
+    again = complete("t.csv", "--skip", "3", "--force")
+    assert again.code == 0, again.err
+    assert (tmp_path / "t-filled" / "filled.csv").read_bytes().decode() == filled
+
+
 def test_units_come_back_and_no_column_is_added(complete, tmp_path):
     lines = "".join(f"{i % 5},{i % 7} kg\n" for i in range(12))
     (tmp_path / "t.csv").write_text("a,b\n" + lines + "3,\n")

@@ -35,7 +35,8 @@ def test_predictions_far_outside_the_observed_range_are_named(extrapolating):
     assert found.observed == (column.min(), column.max())
     assert found.predicted[0] == pytest.approx(predicted.min())
     assert predicted.min() < far
-    assert found.n_far == (predicted < far).sum() > 20
+    assert found.n_far == found.n_below == (predicted < far).sum() > 20
+    assert found.n_above == 0
     (text,) = describe_extrapolations(extrapolating.completion_, option)
     assert f"{found.n_far} missing values are predicted far outside" in text
     assert f"down to {predicted.min():.4g}" in text

@@ -118,6 +118,18 @@ def test_columns_of_numbers_share_an_axis_and_those_of_levels_have_none(view):
     json.dumps(region, allow_nan=False)
 
 
+def test_categories_have_no_order(view):
+    at = view.labels["columns"].position
+    for name in ("region", "smoker"):
+        high, low = (view.line("columns", at(name), Query(order)) for order in ("high", "low"))
+        assert high == low
+        assert not high["ordered"]
+        assert [cell["at"] for cell in high["cells"]] == list(range(len(high["cells"])))
+    assert view.line("columns", at("answer"), Query())["ordered"]
+    assert view.line("columns", at("weight"), Query())["ordered"]
+    assert not view.line("rows", 0, Query())["ordered"]
+
+
 def test_what_cannot_be_compared_is_not_offered(view):
     about = view.about()
     assert about["mixed"]

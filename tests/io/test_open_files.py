@@ -112,7 +112,7 @@ def test_messages_have_the_name():
         (io.StringIO("PAR1"), {"format": "parquet"}, "opened in binary mode"),
         (io.StringIO("x"), {"format": "npy"}, "opened in binary mode"),
         (io.StringIO("x"), {"name": "t.csv.gz"}, "opened in binary mode"),
-        (X, {"format": "csv"}, "format and name are for files; got ndarray"),
+        (X, {"format": "csv"}, "format, name and skip are for files; got ndarray"),
     ],
 )
 def test_what_cannot_be_read(source, options, message):

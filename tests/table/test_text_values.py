@@ -242,3 +242,9 @@ def test_numbers_are_written_with_the_mark_that_the_column_has(mark):
     found = judge([f"1{mark}250", "300", f"2{mark}000"])
     assert found.values.tolist() == [1250.0, 300.0, 2000.0]
     assert apply_format("45678.5", found.format) == f"45{mark}678.5"
+
+
+@pytest.mark.timeout(60)  # with time that grows with the square of the digits, an hour
+def test_the_time_of_a_long_number_grows_with_its_length():
+    for text in ("9" * 200_000 + "x", "<" + "9" * 200_000 + "x", "9" * 200_000 + "-x"):
+        assert parse_value(text) is None

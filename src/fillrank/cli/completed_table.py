@@ -63,7 +63,7 @@ class Written(NamedTuple):
 
     def plain(self) -> Written:
         """The same without what is known of the cells of a table, for one with other rows or columns."""
-        dialect = self.dialect._replace(quoted=(), quoted_header=())
+        dialect = self.dialect._replace(quoted=(), quoted_header=(), above="", below="")
         return self._replace(text=None, cells=None, dialect=dialect)
 
 
@@ -88,7 +88,9 @@ def write_missing(
     """
     data = model.observations_
     digits, n_missing = significant_digits(data.values), math.prod(data.shape) - len(data)
-    dialect = written.dialect._replace(quoted_header=(), quoted=())
+    dialect = written.dialect._replace(quoted_header=(), quoted=(), below="")
+    if level is not None:  # these are intervals, not the completed table
+        dialect = dialect._replace(above="")
     value_format = written.value_format if level is None else PLAIN_FORMAT
 
     def format_value(text: str) -> str:
@@ -112,7 +114,7 @@ def write_missing(
         open_text(path, dialect, written.encoding) as file,
         make_progress(show, "cell") as report_progress,
     ):
-        file.write(dialect.header(names if first is None else iter_cells(first)[0]))
+        file.write(dialect.top(names if first is None else iter_cells(first)[0]))
         if first is not None:
             file.writelines(dialect.body(format_lines(chain([first], tables))))
 
@@ -142,8 +144,7 @@ def write_wide(path: Path, model: Estimator | Completion, written: Written) -> N
             else:
                 write_json_lines(file, names, typed)
             return
-        if names is not None:
-            file.write(written.dialect.header(names))
+        file.write(written.dialect.top(names))
         file.writelines(written.dialect.body(lines))
 
 

@@ -45,7 +45,7 @@ def fit(
     layout: options.Layout = "auto",
     duplicates: options.Duplicates = "error",
     format: options.Format = None,
-    skip: options.Skip = 0,
+    skip: options.Skip = None,
     encoding: options.Encoding = None,
     na: options.MissingValues = None,
     label: options.Label = None,

@@ -60,6 +60,7 @@ _OPTIONS = {
     "row_features": ("--row-features", "FILE"),
     "row_titles": ("--row-titles", "FILE"),
     "sheet": ("--sheet", "NAME"),
+    "skip": ("--skip", "N"),
     "standard_error": ("--standard-error", "NAME"),
     "thousands": ("--thousands", "MARK"),
     "units": ("--units", "NAME"),
@@ -162,7 +163,8 @@ def with_option(note: str) -> str:
     >>> with_option("If it means a missing value, set missing_values=[-999].")
     'If it means a missing value, add --na -999.'
     """
-    return re.sub(r"set missing_values=\[([^]]*)\]", r"add --na \1", note)
+    note = re.sub(r"set missing_values=\[([^]]*)\]", r"add --na \1", note)
+    return note.replace("set skip=0", "add --skip 0")
 
 
 def escape(text: str) -> str:

@@ -28,7 +28,7 @@ def reading(
     value: options.Value = None,
     layout: options.Layout = "auto",
     format: options.Format = None,
-    skip: options.Skip = 0,
+    skip: options.Skip = None,
     encoding: options.Encoding = None,
     na: options.MissingValues = None,
     label: options.Label = None,

@@ -133,7 +133,13 @@ Format = Annotated[
 ]
 
 Skip = Annotated[
-    int, _reading(metavar="N", min=0, help="Number of lines to skip at the top of a text file.")
+    int | None,
+    _reading(
+        metavar="N",
+        min=0,
+        help="Number of lines to skip at the top of a text file.",
+        show_default="those of a title",
+    ),
 ]
 Encoding = Annotated[
     str | None,

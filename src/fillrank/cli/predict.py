@@ -24,7 +24,7 @@ from fillrank.completions.user_values import objects_as_text
 from fillrank.errors import FileLocation, InputError, ReadError
 from fillrank.io.files import decode
 from fillrank.io.parquet import read_parquet
-from fillrank.io.text import DELIMITERS, parse_number, split_lines
+from fillrank.io.text_lines import DELIMITERS, parse_number, split_lines
 from fillrank.table.frames import to_long
 from fillrank.table.labels import as_text
 from fillrank.table.layout import long_fields

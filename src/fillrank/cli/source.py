@@ -12,8 +12,8 @@ import numpy as np
 
 from fillrank.cli.messages import describe_error, escape, report, report_note, with_option
 from fillrank.cli.options import FormatName
-from fillrank.errors import FileLocation, FillrankError, InputError, ReadError, Setting
-from fillrank.io.files import decode_with_mark, read_bytes
+from fillrank.errors import FillrankError, InputError, ReadError, Setting
+from fillrank.io.files import read_bytes
 from fillrank.io.read import ENDINGS, TEXT_ENDINGS, make_options, read_source
 from fillrank.io.text_layout import ReadTable
 from fillrank.runtime.memory import format_bytes
@@ -28,9 +28,7 @@ from fillrank.table.triplets import Duplicates
 STANDARD = Path("-")  # standard input or output
 _LONGEST_LABEL = 40
 _LARGE_FILE = 20_000_000  # bytes that take some seconds to read
-_LAST_TITLE_LINE = 5  # an error in one of the first lines may be about a title
 _ENCODING_ADVICE = "Or set its encoding, such as --encoding latin-1 or --encoding utf-16."
-_TITLE_ADVICE = "If the first lines are a title or a comment, skip them with --skip N."
 
 
 class Source(NamedTuple):
@@ -43,7 +41,7 @@ class Source(NamedTuple):
     layout: Layout = "auto"
     duplicates: Duplicates = "error"
     format: FormatName | None = None
-    skip: int = 0
+    skip: int | None = None
     encoding: str | None = None
     weight: str | None = None
     standard_error: str | None = None
@@ -67,7 +65,7 @@ class Source(NamedTuple):
     def is_plain(self) -> bool:
         """Whether the library can read the path without further options."""
         has_path = self.table != STANDARD and self.format is None
-        return has_path and not self.skip and self.encoding is None
+        return has_path and self.skip is None and self.encoding is None
 
     @property
     def ending(self) -> str:
@@ -184,15 +182,16 @@ def _read(source: Source, like: Observations | None) -> ReadTable:
         decimal=source.decimal,
         thousands=source.thousands,
         sheet=source.sheet,
+        skip=source.skip,
     )
     if like is not None:
         options = options.like(like)
-    if source.is_plain:
-        return read_source(source.table, options)
-    if source.skip or source.encoding is not None:
-        content, encoding = _convert_text(source)
+    if source.encoding is not None:
+        content, encoding = _convert_text(source, source.encoding)
         table = read_source(content, options, source.ending[1:], source.name)
         return table._replace(encoding=encoding)
+    if source.format is None and source.table != STANDARD:
+        return read_source(source.table, options)
     file = sys.stdin.buffer if source.table == STANDARD else source.table
     return read_source(file, options, source.ending[1:], source.name)
 
@@ -233,42 +232,27 @@ def _split(text: str | None) -> list[str]:
     return [] if text is None else [part.strip() for part in text.split(",")]
 
 
-def _convert_text(source: Source) -> tuple[io.BytesIO, str]:
-    """The file in UTF-8, and its own encoding.
-
-    Skipped lines become blank, so that the others have the same numbers.
-    """
+def _convert_text(source: Source, encoding: str) -> tuple[io.BytesIO, str]:
+    """The file in UTF-8, and its own encoding."""
     if not source.is_text:
-        raise InputError(f"--skip and --encoding are for text files, not for {source.ending}.")
+        raise InputError(f"--encoding is for text files, not for {source.ending}.")
     is_piped = source.table == STANDARD
     file = sys.stdin.buffer if is_piped else source.table
     content = read_bytes(file, source.name, is_gzip=not is_piped and _is_gzip(source.table))
-    encoding = source.encoding
     try:
-        if encoding is None:
-            text, encoding = decode_with_mark(content, source.name)
-        else:
-            text = content.decode(encoding)
+        return io.BytesIO(content.decode(encoding).encode()), encoding
     except LookupError as error:
         raise InputError(
-            f"the encoding {source.encoding!r} is unknown",
+            f"the encoding {encoding!r} is unknown",
             advice="Common encodings are latin-1, cp1252 and utf-16.",
         ) from error
     except UnicodeError as error:
-        raise ReadError(f"not {source.encoding} text ({error})", place=source.name) from error
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
-    rest = text.split("\n", source.skip)[source.skip :] if source.skip else [text[len(mark) :]]
-    return io.BytesIO((mark + "\n" * source.skip + "".join(rest)).encode()), encoding
+        raise ReadError(f"not {encoding} text ({error})", place=source.name) from error
 
 
 def _advice(error: FillrankError, source: Source) -> list[str]:
     """Advice about options of the command line that the library does not have."""
-    if error.kind == "encoding" and source.encoding is None:
-        return [_ENCODING_ADVICE]
-    line = error.place.line if isinstance(error.place, FileLocation) else None
-    if source.is_text and line is not None and line <= _LAST_TITLE_LINE and not source.skip:
-        return [_TITLE_ADVICE]
-    return []
+    return [_ENCODING_ADVICE] if error.kind == "encoding" and source.encoding is None else []
 
 
 def _size(source: Source) -> int:

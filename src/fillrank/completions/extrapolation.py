@@ -26,13 +26,20 @@ _MOST_NAMED = 5  # columns
 class Extrapolation(NamedTuple):
     """The column at a position, with predictions of missing values far outside its observed values.
 
-    ``n_far`` is their number; ``observed`` and ``predicted`` are the ranges, in the units of the data.
+    ``n_below`` and ``n_above`` are the numbers of those far below and above them; ``observed`` and
+    ``predicted`` are the ranges, in the units of the data.
     """
 
     column: int
-    n_far: int
+    n_below: int
+    n_above: int
     observed: tuple[float, float]
     predicted: tuple[float, float]
+
+    @property
+    def n_far(self) -> int:
+        """The number of such predictions."""
+        return self.n_below + self.n_above
 
     def warning(self, model: FittedTable) -> FillrankWarning:
         """What was predicted, and what to do about it."""
@@ -41,11 +48,10 @@ class Extrapolation(NamedTuple):
         values = "1 missing value is" if self.n_far == 1 else f"{self.n_far:,} missing values are"
         ends = [
             f"{what} {predicted:.4g}"
-            for what, predicted, is_far in (
-                ("down to", self.predicted[0], self.predicted[0] < low - _FAR * (high - low)),
-                ("up to", self.predicted[1], self.predicted[1] > high + _FAR * (high - low)),
+            for what, predicted, n in zip(
+                ("down to", "up to"), self.predicted, (self.n_below, self.n_above), strict=True
             )
-            if is_far
+            if n
         ]
         return FillrankWarning(
             f"column {name!r}: {values} predicted far outside the observed range of {low:.4g} to "
@@ -75,17 +81,18 @@ def find_extrapolations(model: FittedTable) -> list[Extrapolation]:
     low, high, is_judged = _observed_ranges(model)
     margin = _FAR * (high - low)
     lowest, highest = low.copy(), high.copy()
-    n_far = np.zeros(low.size, dtype=np.int64)
+    n_below, n_above = np.zeros((2, low.size), dtype=np.int64)
     for columns, predicted in _predictions(model, is_judged):
         np.fmin.at(lowest, columns, predicted)
         np.fmax.at(highest, columns, predicted)
-        beyond = np.maximum(low[columns] - predicted, predicted - high[columns])
-        np.add.at(n_far, columns, beyond > margin[columns])
+        np.add.at(n_below, columns, predicted < (low - margin)[columns])
+        np.add.at(n_above, columns, predicted > (high + margin)[columns])
+    ranges = np.column_stack([low, high, lowest, highest]).tolist()
     return [
         Extrapolation(
-            j, int(n_far[j]), (float(low[j]), float(high[j])), (float(lowest[j]), float(highest[j]))
+            j, int(n_below[j]), int(n_above[j]), tuple(ranges[j][:2]), tuple(ranges[j][2:])
         )
-        for j in np.flatnonzero(n_far).tolist()
+        for j in np.flatnonzero(n_below + n_above).tolist()
     ]
 
 

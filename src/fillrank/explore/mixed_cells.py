@@ -72,6 +72,10 @@ class MixedCells:
         """Whether the values of a column are on a scale of numbers."""
         return not self._has_levels[j]
 
+    def has_order(self, j: int) -> bool:
+        """Whether the values of a column have an order; yes and no, and categories, have none."""
+        return self._kinds[j] not in ("yes_no", "category")
+
     def _limit(self, i: int, j: int) -> dict[str, Any]:
         """The limit of an observed value, if no more is known of it."""
         data = self._model.observations

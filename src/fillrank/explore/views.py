@@ -145,7 +145,8 @@ class ModelView:
         cells = np.arange(values.size)
         if query.shown != "all":
             cells = cells[known if query.shown == "known" else ~known]
-        if self.mixed is None or side == "columns":  # else in the order of the table
+        has_order = self._has_order(side, at)
+        if has_order:  # else in the order of the table
             order = values[cells] if query.order == "low" else -values[cells]
             cells = cells[np.argsort(order, kind="stable")]
         page = cells[query.start : query.start + PAGE]
@@ -155,6 +156,7 @@ class ModelView:
             "known": int(known.sum()) if self.has_entries else None,
             "total": cells.size,
             "start": query.start,
+            "ordered": has_order,
             "axis": self._axis(side, at, values) if self._has_axis(side, at) else None,
             "cells": [
                 {"at": int(j), "value": number(values[j])}
@@ -164,6 +166,10 @@ class ModelView:
                 for j, a, b in zip(page, low, high, strict=True)
             ],
         }
+
+    def _has_order(self, side: Side, at: int) -> bool:
+        """Whether the values of a row (or column) can be sorted."""
+        return self.mixed is None or (side == "columns" and self.mixed.has_order(at))
 
     def _has_axis(self, side: Side, at: int) -> bool:
         """Whether all values of a row (or column) are on the same scale of numbers."""

@@ -24,6 +24,8 @@ class Dialect(NamedTuple):
         Whether the file starts with a byte order mark.
     decimal : str
         The decimal mark of numbers.
+    above, below : str
+        Lines above the header, and directly below it, that are not of the table.
     """
 
     delimiter: str = ","
@@ -32,6 +34,8 @@ class Dialect(NamedTuple):
     quoted: tuple[bool, ...] = ()
     has_bom: bool = False
     decimal: str = "."
+    above: str = ""
+    below: str = ""
 
     def line(self, cells: Sequence[Any], quoted: tuple[bool, ...] = ()) -> str:
         """A line of the table; None becomes an empty cell.
@@ -55,9 +59,16 @@ class Dialect(NamedTuple):
             return '"' + text.replace('"', '""') + '"'
         return text
 
-    def header(self, names: Sequence[Any]) -> str:
-        """The first line."""
-        return self.line(names, self.quoted_header)
+    def top(self, names: Sequence[Any] | None) -> str:
+        """The lines above the rows: the header, None without one, and those around it.
+
+        Examples
+        --------
+        >>> Dialect(",", "\\n", above="Results\\n", below=",kg\\n").top(["who", "weight"])
+        'Results\\nwho,weight\\n,kg\\n'
+        """
+        header = "" if names is None else self.line(names, self.quoted_header)
+        return self.above + header + self.below
 
     def body(self, lines: Iterable[Sequence[Any]]) -> Iterable[str]:
         """The lines below the header, each before the next one is requested."""

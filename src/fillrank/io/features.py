@@ -9,7 +9,8 @@ import numpy as np
 from fillrank.errors import ReadError
 from fillrank.io.label_files import find_label_file, read_fields, read_frame
 from fillrank.io.read import located_errors
-from fillrank.io.text import TextTable, open_table, parse_number
+from fillrank.io.text import TextTable, open_table
+from fillrank.io.text_lines import parse_number
 from fillrank.table.feature_table import FeatureTable, KnownLabels, frame_features, labels_note
 from fillrank.table.labels import as_labels
 from fillrank.table.missing_values import MISSING_WORDS
@@ -69,7 +70,7 @@ def _read_text(table: TextTable, known: KnownLabels | None) -> FeatureTable:
         for j, (name, column) in enumerate(zip(table.names, columns, strict=True))
         if j != position
     }
-    notes = (labels_note(table.names[position]),) if position else ()
+    notes = (*table.notes, labels_note(table.names[position])) if position else table.notes
     labels = np.array(columns[position], dtype=object)
     _check_labels(table, labels)
     return FeatureTable(labels, fields, True, notes)

@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from fillrank.errors import FileLocation, FillrankError, InputError, ReadError, Setting
+from fillrank.errors import FileLocation, FillrankError, InputError, ReadError, Setting, Text
 from fillrank.io.files import (
     DecodedText,
     decode_with_mark,
@@ -46,6 +47,12 @@ XLSX_ENDINGS = (".xlsx", ".xlsm")
 SHEET_ENDINGS = (*XLSX_ENDINGS, ".xls", ".ods")
 TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet", *SHEET_ENDINGS, *JSON_ENDINGS, *MATRIX_ENDINGS)
 ENDINGS = (*TABLE_ENDINGS, ".zip")
+_LAST_SKIPPED_LINE = 5  # an error in one of the first lines may be about a title
+_SKIP_ADVICE: Text = (
+    "If the first lines are not part of the table, skip them with ",
+    Setting("skip", ...),
+    ".",
+)
 
 
 class SourceFile(NamedTuple):
@@ -88,6 +95,7 @@ def read(
     decimal: str | None = None,
     thousands: str | None = None,
     sheet: str | None = None,
+    skip: int | None = None,
     format: str | None = None,
     name: str | None = None,
 ) -> Observations:
@@ -151,6 +159,10 @@ def read(
         The mark between thousands of numbers that are text. By default it is found out.
     sheet : str, optional
         The sheet of a spreadsheet; by default the first that is not empty.
+    skip : int, optional
+        The number of lines to skip at the top of a text file. By default lines that are certainly a
+        title are skipped, and so is a line of units below the header; notes say which. With 0 no line
+        is skipped.
     format : str, optional
         The kind of a file whose name does not have one of the endings above, such as "csv".
     name : str, optional
@@ -201,6 +213,7 @@ def read(
         decimal=decimal,
         thousands=thousands,
         sheet=sheet,
+        skip=skip,
     )
     return read_source(source, options, format, name).data
 
@@ -214,6 +227,7 @@ class TableOptions(NamedTuple):
     weight: WeightField | None
     wide: WideOptions
     sheet: str | None = None
+    skip: int | None = None
 
     def like(self, data: Observations) -> TableOptions:
         """The options for new rows or entries of a table that was fitted."""
@@ -245,6 +259,7 @@ def make_options(
     decimal: str | None,
     thousands: str | None,
     sheet: str | None,
+    skip: int | None,
 ) -> TableOptions:
     """Check the arguments of `read`."""
     return TableOptions(
@@ -260,7 +275,17 @@ def make_options(
             style=given_style(decimal, thousands),
         ),
         sheet,
+        _given_skip(skip),
     )
+
+
+def _given_skip(skip: Any) -> int | None:
+    """Check the number of lines to skip."""
+    if skip is None:
+        return None
+    if isinstance(skip, bool) or not isinstance(skip, Integral) or skip < 0:
+        raise InputError(place=Setting("skip"), allowed="a whole number of at least 0", value=skip)
+    return int(skip)
 
 
 def read_source(
@@ -272,8 +297,8 @@ def read_source(
     elif is_open_file(source):
         files = [_describe_file(source, format, name or _own_name(source))]
     else:
-        if format is not None or name is not None:
-            raise InputError(f"format and name are for files; got {type(source).__name__}.")
+        if format is not None or name is not None or options.skip is not None:
+            raise InputError(f"format, name and skip are for files; got {type(source).__name__}.")
         return ReadTable(_from_memory(source, options))
     # Errors of readers have a place in the file; those of tables do not name the file yet.
     with located_errors(name or (files[0].name if len(files) == 1 else str(source)), files[0].name):
@@ -312,9 +337,14 @@ def _read_files(files: list[SourceFile], options: TableOptions) -> ReadTable:
         raise InputError(
             "only spreadsheets have sheets", place=Setting("sheet"), value=options.sheet
         )
+    if options.skip is not None and file.ending not in TEXT_ENDINGS:
+        raise InputError(
+            f"lines can be skipped for text files, not for {file.ending}",
+            place=Setting("skip"),
+            value=options.skip,
+        )
     if file.ending in TEXT_ENDINGS:
-        text, encoding = file.marked_text()
-        found = read_text(text, file.name, *options[:5])._replace(encoding=encoding)
+        found = _read_text(file, options)
     elif file.ending == ".parquet":
         parquet = [ParquetFile(each.seekable(), each.name) for each in (file, *files[1:])]
         found = ReadTable(read_parquet_table(parquet, *options[:5]))
@@ -325,6 +355,20 @@ def _read_files(files: list[SourceFile], options: TableOptions) -> ReadTable:
     else:
         found = ReadTable(_read_only_matrix(file, options))
     return found._replace(ending=file.ending)
+
+
+def _read_text(file: SourceFile, options: TableOptions) -> ReadTable:
+    text, encoding = file.marked_text()
+    try:
+        found = read_text(text, file.name, *options[:5], skip=options.skip)
+    except FillrankError as error:
+        line = error.place.line if isinstance(error.place, FileLocation) else None
+        is_at_top = line is not None and line <= _LAST_SKIPPED_LINE
+        may_be_title = (is_at_top and error.kind != "markdown") or error.kind == "delimiter"
+        if may_be_title and not options.skip:
+            raise error.with_advice(_SKIP_ADVICE) from error
+        raise
+    return found._replace(encoding=encoding)
 
 
 def _unpack(file: SourceFile) -> SourceFile:

@@ -1,35 +1,47 @@
 """Text tables: delimiter, header, numbers and labels, and the entries of long tables."""
 
 import csv
-import io
 import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fillrank.errors import FileLocation, ReadError, Setting, Text, UnknownNameError
+from fillrank.io.text_lines import (
+    BLANK,
+    DELIMITERS,
+    are_numbers,
+    is_blank,
+    iter_lines,
+    parse_number,
+    plain_style,
+    split_lines,
+    take_lines,
+)
+from fillrank.io.top_lines import (
+    count_titles,
+    find_hint,
+    is_line_of_units,
+    refuse_markdown,
+    starts_with_header,
+)
 from fillrank.runtime.memory import check_memory
 from fillrank.table.labels import as_labels
-from fillrank.table.layout import is_label_column
 from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
 from fillrank.table.number_text import (
-    COMMA,
     NO_STYLE,
-    POINT,
     NumberStyle,
     StyleOptions,
     find_style,
-    looks_like_number,
     parse_value,
 )
-from fillrank.table.number_text import parse_number as parse_text_number
 from fillrank.table.text_values import shorten
 from fillrank.table.triplets import Triplets, encode_triplets, with_intervals
 
@@ -53,17 +65,10 @@ _FIELDS_HINT: Text = (
     Setting("value", ...),
     ".",
 )
-# In order of preference if several fit: a comma may be a decimal comma.
-DELIMITERS = {"::": "'::'", "\t": "tab", ";": "';'", "|": "'|'", ",": "','", " ": "white space"}
-_BLANK = " \t\r\n,;|:"  # lines of only these characters are blank
 _NOTES = ("source:", "sources:", "note:", "notes:")  # starts of a note below a table
 _NOTE_LETTERS = "sSnN* \t"  # first characters of notes
 _HEAD = 100  # lines that determine delimiter and header
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # 007 is a code, not a number
-# Names of columns that are numbers: years, or at least so many whole numbers at equal distances.
-_COUNTED = re.compile(r"0|[1-9][0-9]{0,8}")
-_YEARS, _FEWEST_COUNTED = (1500, 2150), 5
-_CHUNK = 2**16  # characters that are split into lines together
 # Memory for each cell, line and label, in addition to the text; measured.
 _BYTES_PER_CELL, _BYTES_PER_LINE, _BYTES_PER_LABEL = 9, 32, 200
 _FIRST_CHECK = 2**10  # lines of a long table
@@ -79,7 +84,8 @@ class TextTable(NamedTuple):
     """A text file as a table.
 
     ``names`` are those of the header, or 0, 1, 2, ... if there is none. ``head`` is the first lines
-    below the header.
+    below the header. ``above`` and ``below`` are lines above and directly below the header that are not
+    of the table: in ``text`` they are blank.
     """
 
     source: str
@@ -88,6 +94,9 @@ class TextTable(NamedTuple):
     has_header: bool
     names: list[Any]
     head: list[list[str]]
+    above: str = ""
+    below: str = ""
+    notes: tuple[str, ...] = ()
 
     def number(self, text: str, line: int, column: int) -> float:
         """Parse a cell; NaN if it is missing."""
@@ -151,7 +160,7 @@ class TextTable(NamedTuple):
     def header(self) -> list[str] | None:
         """The first line as it is written, with spaces that names do not have; None without a header."""
         lines = split_lines(self.text, self.delimiter)
-        return next(line for line in lines if not _is_blank(line)) if self.has_header else None
+        return next(line for line in lines if not is_blank(line)) if self.has_header else None
 
     def body(self) -> Iterator[tuple[int, list[str]]]:
         """Iterate over the lines below the header, with their numbers; blank lines are skipped."""
@@ -163,7 +172,7 @@ class TextTable(NamedTuple):
         try:
             for fields in reader:
                 if skip:
-                    skip = _is_blank(fields)
+                    skip = is_blank(fields)
                 elif len(fields) == width:
                     if note is not None:  # it is not the last line, so it is a row
                         yield note
@@ -173,8 +182,9 @@ class TextTable(NamedTuple):
                     else:
                         yield reader.line_num, fields
                     after_blank = False
-                elif not _is_blank(fields):
-                    raise self._width_error(reader.line_num, fields)
+                elif not is_blank(fields):
+                    place = FileLocation(self.source, reader.line_num)
+                    raise _width_error(fields, width, self.delimiter, place)
                 else:
                     after_blank = True
         except csv.Error as error:
@@ -188,27 +198,6 @@ class TextTable(NamedTuple):
                     advice=[_note_advice(note[1]), "If it is a row, move it up."],
                 )
             yield note
-
-    def _width_error(self, line: int, fields: list[str]) -> ReadError:
-        message = (
-            f"{len(fields)} {'field' if len(fields) == 1 else 'fields'}, but the table has "
-            f"{len(self.names)} (delimiter {DELIMITERS[self.delimiter]})"
-        )
-        long = next((field for field in fields if "\n" in field or "\r" in field), None)
-        if long is not None:
-            parts = long.splitlines()
-            return ReadError(
-                f"{message}, and the cell that starts with {shorten(parts[0])!r} goes on to line {line}",
-                place=FileLocation(self.source, line - len(parts) + 1),
-                advice="A quote may not be closed: close it, or delete it.",
-            )
-        may_be_note = len(fields) == 1 or _starts_note(fields[0])
-        return ReadError(
-            message,
-            place=FileLocation(self.source, line),
-            advice=_note_advice(fields) if may_be_note else (),
-            kind="width",
-        )
 
     def position(self, name: Any) -> int:
         """Find a column by its name."""
@@ -233,29 +222,6 @@ class LabelledTriplets(NamedTuple):
 # Delimiter and header.
 
 
-def split_lines(text: str, delimiter: str) -> Any:
-    """Make a csv reader; quotes, and line breaks within them, follow the csv module."""
-    lines: Iterator[str] = _iter_lines(text)
-    if delimiter == "::":
-        lines, delimiter = (line.replace("::", "\x1f") for line in lines), "\x1f"
-    elif delimiter == " ":
-        lines = (line.replace("\t", " ").strip() for line in lines)
-    return csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter != "\t")
-
-
-def _iter_lines(text: str) -> Iterator[str]:
-    """The lines with their ends; in chunks, because io.StringIO takes four bytes per character."""
-    start = 0
-    while start < len(text):
-        stop = text.find("\n", start + _CHUNK) + 1 or len(text)
-        yield from io.StringIO(text[start:stop], newline="")
-        start = stop
-
-
-def _is_blank(fields: list[str]) -> bool:
-    return not any(map(str.strip, fields))
-
-
 def _starts_note(text: str) -> bool:
     return text.lstrip().lower().startswith(_NOTES)
 
@@ -268,27 +234,35 @@ def _may_be_note(fields: list[str], after_blank: bool) -> bool:
     if _starts_note(first):
         return True
     may_be = after_blank or first.lstrip().startswith("*")
-    return may_be and not _is_blank([first]) and _is_blank(others)
+    return may_be and not is_blank([first]) and is_blank(others)
+
+
+def _width_error(fields: list[str], width: int, delimiter: str, place: FileLocation) -> ReadError:
+    """An error about a line of another width, whose last line is at ``place``."""
+    message = (
+        f"{len(fields)} {'field' if len(fields) == 1 else 'fields'}, but the table has "
+        f"{width} (delimiter {DELIMITERS[delimiter]})"
+    )
+    long = next((field for field in fields if "\n" in field or "\r" in field), None)
+    if long is not None and place.line is not None:
+        parts = long.splitlines()
+        return ReadError(
+            f"{message}, and the cell that starts with {shorten(parts[0])!r} goes on to line "
+            f"{place.line}",
+            place=FileLocation(place.file, place.line - len(parts) + 1),
+            advice="A quote may not be closed: close it, or delete it.",
+        )
+    may_be_note = len(fields) == 1 or _starts_note(fields[0])
+    return ReadError(
+        message,
+        place=place,
+        advice=_note_advice(fields) if may_be_note else (),
+        kind="width",
+    )
 
 
 def _note_advice(fields: list[str]) -> str:
     return f"Delete the line if it is a note: {shorten(fields[0])!r}."
-
-
-def parse_number(text: str, delimiter: str) -> float | None:
-    """Parse a number; NaN if the text is a missing value, None if it is not a number.
-
-    Examples
-    --------
-    >>> parse_number("1,5", ";"), parse_number("n/a", ","), parse_number("1,5", "\\t")
-    (1.5, nan, None)
-    """
-    return parse_text_number(text, plain_style(delimiter))
-
-
-def plain_style(delimiter: str) -> NumberStyle:
-    """The style of plain numbers: they may have a decimal comma between semicolons."""
-    return COMMA if delimiter == ";" else POINT
 
 
 class KnownText(NamedTuple):
@@ -298,39 +272,162 @@ class KnownText(NamedTuple):
     has_header: bool | None = None
 
 
+class _Line(NamedTuple):
+    """The fields of a line that is not blank, and the positions of its lines in the text."""
+
+    fields: list[str]
+    lines: range
+
+
+class _Top(NamedTuple):
+    """The text of a table in which the lines above it are blank, its first lines, and notes."""
+
+    text: str
+    delimiter: str
+    lines: list[_Line]
+    above: str = ""
+    notes: tuple[str, ...] = ()
+
+
 def open_table(
-    text: str, source: str, known: KnownText | None = None, needs_header: bool = False
+    text: str,
+    source: str,
+    known: KnownText | None = None,
+    needs_header: bool = False,
+    skip: int | None = None,
 ) -> TextTable:
     """Determine the delimiter and the header.
 
-    With ``needs_header``, a first line that may be a header is one, and any other is refused.
+    Parameters
+    ----------
+    text : str
+    source : str
+        The name of the file in messages.
+    known : KnownText, optional
+        Such text has neither a title nor a line of units.
+    needs_header : bool
+        Whether a first line that may be a header is one, and any other is refused.
+    skip : int, optional
+        The number of lines to skip. By default a title is found and skipped; with 0 no line is
+        skipped, nor one of units.
     """
-    lines = (line for line in _iter_lines(text) if line.strip(_BLANK))
-    head_text = "".join(islice(lines, _HEAD))
-    if not head_text:
-        raise ReadError("the file is empty", place=source)
-    delimiter = _find_delimiter(head_text, source) if known is None else known.delimiter
-    head = [fields for fields in split_lines(head_text, delimiter) if not _is_blank(fields)]
+    if known is None:
+        top = _find_top(text, source, skip)
+    else:
+        top = _Top(text, known.delimiter, _first_lines(text, known.delimiter, source))
+    first, head = top.lines[0], [line.fields for line in top.lines]
     width = _most_common_width(head)
     if known is None or known.has_header is None:
-        has_header = _has_header(head, width, delimiter)
+        has_header = starts_with_header(head, width, top.delimiter)
     else:
         has_header = known.has_header
     if needs_header and not has_header:
-        _check_may_be_header(head, delimiter, source)
+        _check_may_be_header(head, top.delimiter, source)
         has_header = True
     names: list[Any] = list(range(width))
     if has_header:
-        names = [name.strip() for name in head.pop(0)]
+        header = head.pop(0)
         if not head:
             raise ReadError("the file has a header, but no lines below it", place=source)
-        if len(names) == width - 1:
-            # R does not write a name for the row labels. Or lines end with a delimiter.
-            ends_empty = all(not line[-1].strip() for line in head if len(line) == width)
-            names.insert(width - 1 if ends_empty else 0, "")
-        names = _name_all(names)
+        if len(header) not in (width - 1, width):
+            place = FileLocation(source, first.lines.stop)
+            raise _width_error(header, width, top.delimiter, place)
+        names = _find_names(header, head, width)
         _check_header(names, source)
-    return TextTable(source, text, delimiter, has_header, names, head)
+    table = TextTable(
+        source, top.text, top.delimiter, has_header, names, head, top.above, notes=top.notes
+    )
+    if known is not None or skip == 0 or not has_header:
+        return table
+    return _without_units(table, top.lines[1])
+
+
+def _find_top(text: str, source: str, skip: int | None) -> _Top:
+    """Find the first line of the table, below a hint of the delimiter and a title."""
+    hint = None if skip else find_hint(text, source)
+    above, rest = take_lines(text, 0, skip or int(hint is not None))
+    if skip and (not rest or rest.isspace()):
+        raise ReadError(
+            "the file has no further lines", place=(source, ", ", Setting("skip")), value=skip
+        )
+    refuse_markdown(rest, source)
+    delimiter = _find_delimiter(_read_head(rest, source), source) if hint is None else hint
+    lines = _first_lines(rest, delimiter, source)
+    head = [line.fields for line in lines]
+    width = _most_common_width(head)
+    if hint is not None and width == 1:
+        raise ReadError(
+            "each line has a single field with the delimiter that this line names",
+            place=FileLocation(source, 1),
+            value=above.strip("\r\n"),
+            advice="Correct the line, or delete it.",
+        )
+    n_titles = count_titles(head, width, delimiter) if skip is None else 0
+    if not n_titles:
+        return _Top(rest, delimiter, lines, above)
+    first, last = lines[0].lines.start, lines[n_titles - 1].lines.stop
+    note = _skipped_note(text, range(first, last), "a title")
+    above, rest = take_lines(text, 0, lines[n_titles].lines.start)
+    return _Top(rest, delimiter, lines[n_titles:], above, (note,))
+
+
+def _without_units(table: TextTable, line: _Line) -> TextTable:
+    """The same without the line below the header, if it has units."""
+    is_whole = len(line.fields) == len(table.names)
+    if not is_whole or not is_line_of_units(line.fields, table.head[1:], table.delimiter):
+        return table
+    note = _skipped_note(table.text, line.lines, "units or further names of columns")
+    below, text = take_lines(table.text, line.lines.start, line.lines.stop)
+    return table._replace(text=text, head=table.head[1:], below=below, notes=(*table.notes, note))
+
+
+def _skipped_note(text: str, lines: range, what: str) -> str:
+    """A note about lines that are not of the table, with the first of them."""
+    first = take_lines(text, lines.start, lines.start + 1)[0]
+    shown = repr(shorten(first.strip(BLANK)))
+    if len(lines) == 1:
+        return f"Line {lines.stop} was skipped: {what}, {shown}. If it is a row, set skip=0."
+    return (
+        f"Lines {lines.start + 1} to {lines.stop} were skipped: {what}, {shown}. If they are rows, set "
+        "skip=0."
+    )
+
+
+def _read_head(text: str, source: str) -> str:
+    """The first lines that are not blank."""
+    lines = list(islice((line for line in iter_lines(text) if line.strip(BLANK)), _HEAD))
+    if not lines:
+        raise ReadError("the file is empty", place=source)
+    return "".join(lines)
+
+
+def _first_lines(text: str, delimiter: str, source: str) -> list[_Line]:
+    """The first lines that are not blank; a cell with a line break goes on to further ones."""
+    found: list[_Line] = []
+    start = 0
+    reader = split_lines(text, delimiter)
+    try:
+        for fields in reader:
+            if not is_blank(fields):
+                found.append(_Line(fields, range(start, reader.line_num)))
+            if len(found) == _HEAD:
+                break
+            start = reader.line_num
+    except csv.Error as error:
+        raise ReadError(str(error), place=FileLocation(source, reader.line_num)) from error
+    if not found:
+        raise ReadError("the file is empty", place=source)
+    return found
+
+
+def _find_names(header: list[str], head: list[list[str]], width: int) -> list[str]:
+    """The names of all columns, also of one without a name in the header."""
+    names = [name.strip() for name in header]
+    if len(names) == width - 1:
+        # R does not write a name for the row labels. Or lines end with a delimiter.
+        ends_empty = all(not line[-1].strip() for line in head if len(line) == width)
+        names.insert(width - 1 if ends_empty else 0, "")
+    return _name_all(names)
 
 
 def _most_common_width(lines: list[list[str]]) -> int:
@@ -342,7 +439,7 @@ def _find_delimiter(head: str, source: str) -> str:
     best, best_fraction, widest = None, 0.0, 1
     for delimiter in DELIMITERS:
         try:
-            lines = [fields for fields in split_lines(head, delimiter) if not _is_blank(fields)]
+            lines = [fields for fields in split_lines(head, delimiter) if not is_blank(fields)]
         except csv.Error:
             continue
         if not lines:
@@ -364,55 +461,9 @@ def _find_delimiter(head: str, source: str) -> str:
             "the file is not a table: its lines cannot be split into the same number of fields by any "
             f"of {', '.join(DELIMITERS.values())}",
             place=source,
+            kind="delimiter",
         )
     return best
-
-
-def _has_header(head: list[list[str]], width: int, delimiter: str) -> bool:
-    """Whether the first line is text above numbers, or starts with a name for row labels."""
-    first, *rest = head
-    is_text = [parse_number(name, delimiter) is None for name in first]
-    if not rest:
-        return is_text[-1]
-    if len(first) == width - 1 and any(is_text):
-        return True
-    # A line of another width has no information about columns: it may be a note at the end.
-    regular = [fields for fields in rest if len(fields) == width] or rest
-    columns = list(zip(*regular, strict=False))[: len(first)]
-    named = [j for j, name in enumerate(first[: len(columns)]) if name.strip()]
-    if any(is_text[j] and first[j] in cells for j, cells in enumerate(columns)):
-        return False  # a name that is repeated below is not a header
-    numeric = [j for j in named if are_numbers(columns[j], delimiter)]
-    if 2 * sum(is_text[j] for j in numeric) > len(numeric):
-        return True
-    are_names = len(set(first)) == len(first) and all(name.strip() for name in first[1:])
-    if not numeric and all(is_text) and _are_categories(columns):
-        return are_names
-    if are_names and _counts_up(first) and not any(map(_counts_up, rest)):
-        return True
-    return is_label_column(first[0]) and are_names
-
-
-def _counts_up(names: Sequence[str]) -> bool:
-    """Whether names are years in their order, or at least five whole numbers at equal distances.
-
-    The first may be a name for row labels; some that are not numbers may be among years.
-    """
-    texts = [name.strip() for name in names]
-    numbers = [int(text) for text in texts if _COUNTED.fullmatch(text)]
-    others = [text for text in texts[1:] if not _COUNTED.fullmatch(text)]
-    steps = {after - before for before, after in pairwise(numbers)}
-    if not steps or min(steps) <= 0 or any(map(looks_like_number, others)):
-        return False
-    if _YEARS[0] <= numbers[0] and numbers[-1] <= _YEARS[1]:
-        return True
-    return len(steps) == 1 and len(numbers) >= _FEWEST_COUNTED and not others
-
-
-def _are_categories(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether at least half of the columns have values that are repeated."""
-    n_repeated = sum(len(set(cells)) < len(cells) for cells in columns)
-    return 2 * n_repeated >= len(columns)
 
 
 def _check_may_be_header(head: list[list[str]], delimiter: str, source: str) -> None:
@@ -427,15 +478,6 @@ def _check_may_be_header(head: list[list[str]], delimiter: str, source: str) -> 
                 value=shorten(name),
                 advice="Add a first line with their names.",
             )
-
-
-def are_numbers(cells: Sequence[str], delimiter: str) -> bool:
-    """Whether at least half of the cells are numbers, limits or missing; others may be mistakes.
-
-    Intervals such as 18-25 do not count: they may be labels.
-    """
-    base = plain_style(delimiter)
-    return 2 * sum(not looks_like_number(cell, base) for cell in cells) <= len(cells)
 
 
 def _name_all(names: list[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Text tables: whether they are long or wide, and their entries."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,8 @@ from fillrank.io.text import (
     TextTable,
     open_table,
     parse_long,
-    parse_number,
 )
+from fillrank.io.text_lines import parse_number
 from fillrank.io.typed_cells import TypedCells
 from fillrank.io.wide_text import read_wide
 from fillrank.table.frames import Origin
@@ -66,11 +67,26 @@ def read_text(
     weight: WeightField | None = None,
     options: WideOptions = WideOptions(),  # noqa: B008
     known: KnownText | None = None,
+    skip: int | None = None,
 ) -> ReadTable:
     """Read a text table; `fillrank.io.read.read` documents the rules."""
     has_bom = text.startswith("\ufeff")
-    table = open_table(text.removeprefix("\ufeff"), source, known)
+    table = open_table(text.removeprefix("\ufeff"), source, known, skip=skip)
+    found = _read_table(table, fields, layout, duplicates, weight, options, has_bom)
+    return found._replace(data=replace(found.data, notes=(*table.notes, *found.data.notes)))
+
+
+def _read_table(
+    table: TextTable,
+    fields: LongFields | None,
+    layout: Layout,
+    duplicates: Duplicates,
+    weight: WeightField | None,
+    options: WideOptions,
+    has_bom: bool,
+) -> ReadTable:
     dialect = find_dialect(table.text, table.delimiter, table.has_header, has_bom)
+    dialect = dialect._replace(above=table.above, below=table.below)
     fields = fields or named_fields(table.names, layout)
     weight_at = None if weight is None else table.position(weight.name)
     is_wide = layout == "wide" or options.label is not None or bool(options.ignore or options.only)

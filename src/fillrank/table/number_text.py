@@ -13,7 +13,8 @@ import numpy as np
 from fillrank.errors import InputError, Setting
 from fillrank.table.missing_values import MISSING_WORDS
 
-_NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+# Only one way to match digits: with two, the time grows with the square of their number.
+_NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _EXACT = re.compile(_NUMBER)
 _BELOW = re.compile(rf"(?:<=|=<|≤|<)\s*({_NUMBER})")
 _ABOVE = re.compile(rf"(?:>=|=>|≥|>)\s*({_NUMBER})|({_NUMBER})\s*\+")

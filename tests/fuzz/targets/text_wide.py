@@ -26,6 +26,8 @@ def seeds() -> list[bytes]:
         b"\xef\xbb\xbf" + wide_text(";", "null").replace(b"\n", b"\r\n"),
         decimal,
         quoted,
+        b"sep=;\nResults of 2024\n\n" + decimal.replace(b"\n", b"\n;kg;cm\n", 1),
+        b"Results,,\nSource: ours\n" + wide_text().replace(b"\n", b"\r\n"),
     ]
 
 

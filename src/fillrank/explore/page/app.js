@@ -83,6 +83,8 @@ function lineView(side, at) {
     document.title = `${name} · ${about.title}`;
     under.textContent = line.known === null ? `${ONE[side]} · ${counted(line.n, "value")}`
       : `${ONE[side]} · ${counted(line.known, "value")} observed, ${(line.n - line.known).toLocaleString("en")} filled in`;
+    // Not on later loads: a button that is moved loses the focus.
+    if (line.ordered && order.parentNode !== controls) controls.prepend(order);
     if (line.cells.length === 0) return [el("p", { class: "quiet" }, state.shown === "known" ? "No value is observed." : "No value is missing.")];
     return [
       cellTable(line.cells, line.axis, {
@@ -94,8 +96,8 @@ function lineView(side, at) {
   });
   const reload = async () => { await load(); announce("Values shown"); };
   const change = (name) => (value) => { state[name] = value; state.start = 0; reload(); };
+  const order = choices("Order", [["high", "Highest first"], ["low", "Lowest first"]], "high", change("order"));
   const controls = el("div", { class: "controls" },
-    about.mixed && side === "rows" ? null : choices("Order", [["high", "Highest first"], ["low", "Lowest first"]], "high", change("order")),
     about.entries === null ? null : choices("Which", [["all", "All"], ["known", "Observed"], ["filled", "Filled in"]], "all", change("shown")));
   const level = Math.round(100 * about.level);
   const legend = el("p", { class: "legend" },
