@@ -1,10 +1,13 @@
 """What a Dask cluster costs: on the processors of this machine, and by a model on up to 1,000 workers.
 
     python benchmarks/cluster.py [--entries 2e7] [--rank 30] [--sweeps 6] [--rounds 3] [--most-workers 4]
+    python benchmarks/cluster.py --chains 1
     python benchmarks/cluster.py --simulate-only
 
 Generated ratings of the shape of the Netflix Prize, as benchmarks/scale.py has them. Sweeps are timed
-within the public fit, from a random start, without the first; the figures are medians.
+within the public fit, from a random start and without features, without the first; the figures are
+medians. A cluster advances its chains in parallel, so the time of a sweep is that from the end of one
+sweep of all chains to the end of the next, by the number of chains.
 
 - Overhead: two local workers of one thread each against two threads, in turns. Both use two processors;
   the difference is what travels, and Dask.
@@ -20,6 +23,7 @@ import argparse
 import math
 import os
 import tempfile
+import time
 import warnings
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +33,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import fillrank as fr
-from scale import FILE, GASR, Watch, write_ratings
+from scale import FILE, GASR, write_ratings
 
 SMALL = 20_000
 WORKERS = (10, 30, 100, 300, 1000)
@@ -40,14 +44,26 @@ NUMBER = 4  # bytes
 # Measured
 
 
+class Ends:
+    """When each sweep of a chain has ended; chains may be in different threads."""
+
+    def __init__(self):
+        self.times = []
+
+    def note(self, what):
+        if what == "sweep":
+            self.times.append(time.perf_counter())
+
+
 def sweep_times(data, client=None, **settings):
     """Seconds of the sweeps of a fit, without the first, on threads or on a cluster."""
-    model = GASR(progress=False, random_state=0, start="random", **settings)
-    model.watch = Watch()
+    model = GASR(progress=False, random_state=0, start="random", missingness=False, **settings)
+    model.watch = Ends()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(data, client=client)
-    return model.watch.times["sweep"][1:]
+    n_chains = model.n_chains
+    return (np.diff(model.watch.times[n_chains - 1 :: n_chains]) / n_chains).tolist()
 
 
 def on_workers(n_workers, data, **settings):
@@ -67,7 +83,9 @@ def measure(arguments):
         data, small = (
             _ratings(Path(folder), round(n_entries)) for n_entries in (arguments.entries, SMALL)
         )
-    settings = {"max_rank": arguments.rank, "n_sweeps": arguments.sweeps}
+    settings = {
+        "max_rank": arguments.rank, "n_sweeps": arguments.sweeps, "n_chains": arguments.chains,
+    }  # fmt: skip
     counts = range(1, arguments.most_workers + 1)
     threads = {n: [] for n in (1, 2)}
     workers, tiny = {n: [] for n in counts}, {n: [] for n in counts}
@@ -203,6 +221,7 @@ def main():
     parser.add_argument("--sweeps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--most-workers", type=int, default=4)
+    parser.add_argument("--chains", type=int, default=2, help="of each fit (default: 2)")
     parser.add_argument("--simulate-only", action="store_true")
     arguments = parser.parse_args()
     machine = Machine()

@@ -9,7 +9,6 @@ which touch no memory, show what a second thread can bring on the machine at tha
 """
 
 import argparse
-import copy
 import time
 import warnings
 from dataclasses import replace
@@ -18,6 +17,7 @@ import numpy as np
 from numba import njit
 
 import fillrank as fr
+from fillrank.completion import Completion
 from fillrank.posterior.metrics import rmse
 from fillrank.runtime.threads import Workers
 
@@ -88,7 +88,7 @@ def _print_rates(model: fr.GASR, rng: np.random.Generator, n_pairs: int) -> None
         }
         sums = {"one": lambda: _sums(one), "two": lambda: _sums(two)}
         for kind, named in _named_otherwise(model).items():
-            names = named.observations_.row_labels[i], named.observations_.column_labels[j]
+            names = named.observations.row_labels[i], named.observations.column_labels[j]
             asked[kind] = lambda named=named, names=names: named.predict(*names)
         seconds = _in_turns(asked | sums)
     for what in asked:
@@ -101,22 +101,21 @@ def _sums(workers: Workers) -> None:
     workers.for_rows(lambda start, stop: _sum_up((stop - start) * 10**6), 10**6 * np.arange(65))
 
 
-def _named_otherwise(model: fr.GASR) -> dict[str, fr.GASR]:
-    """The same model with its names as they are, far apart, and as text."""
+def _named_otherwise(model: fr.GASR) -> dict[str, Completion]:
+    """The same result with its names as they are, far apart, and as text."""
     apart = [10**9 * labels for labels in _labels(model)]
     text = [np.array([f"name {k}" for k in labels], dtype=object) for labels in _labels(model)]
     kinds = {"whole numbers": _labels(model), "numbers far apart": apart, "text": text}
-    return {kind: _with_names(model, *labels) for kind, labels in kinds.items()}
+    return {kind: _with_names(model.completion_, *labels) for kind, labels in kinds.items()}
 
 
 def _labels(model: fr.GASR) -> tuple[np.ndarray, np.ndarray]:
     return model.observations_.row_labels, model.observations_.column_labels
 
 
-def _with_names(model: fr.GASR, rows: np.ndarray, columns: np.ndarray) -> fr.GASR:
-    named = copy.copy(model)
-    named.observations_ = replace(model.observations_, row_labels=rows, column_labels=columns)
-    return named
+def _with_names(completion: Completion, rows: np.ndarray, columns: np.ndarray) -> Completion:
+    named = replace(completion.observations, row_labels=rows, column_labels=columns)
+    return replace(completion, observations=named)
 
 
 def _in_turns(asked: dict) -> dict[str, float]:

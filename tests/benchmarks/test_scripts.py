@@ -15,6 +15,7 @@ COMMANDS = (
     "speed.py --repeats 1",
     "start.py --repeats 1",
     "dense.py --turns 1",
+    "predict.py --pairs 1000",
     "spectral.py als",
     "scale.py --entries 1e5 --sweeps 2",
     "scale.py --ranks 5 --sweeps 2",
