@@ -39,7 +39,7 @@ def report(
     layout: options.Layout = "auto",
     duplicates: options.Duplicates = "error",
     format: options.Format = None,
-    skip: options.Skip = 0,
+    skip: options.Skip = None,
     encoding: options.Encoding = None,
     na: options.MissingValues = None,
     label: options.Label = None,
