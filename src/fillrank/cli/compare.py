@@ -68,8 +68,13 @@ def _parse_methods(text: str) -> Any:
     return list(dict.fromkeys(names))
 
 
+@options.filled_in(
+    without=("method", "max_rank", "sweeps", "chains", "keep_empty", "thresholds", "checkpoint"),
+    origin=Source,
+    settings=Settings,
+)
 def compare(
-    table: options.Table,
+    *,
     methods: Annotated[
         Any,
         typer.Option(
@@ -84,35 +89,8 @@ def compare(
     level: options.Level = 0.9,
     top: Top = None,
     relevant: Relevant = None,
-    row: options.Row = None,
-    column: options.Column = None,
-    value: options.Value = None,
-    weight: options.Weight = None,
-    standard_error: options.StandardError = None,
-    layout: options.Layout = "auto",
-    duplicates: options.Duplicates = "error",
-    format: options.Format = None,
-    skip: options.Skip = None,
-    encoding: options.Encoding = None,
-    na: options.MissingValues = None,
-    label: options.Label = None,
-    ignore: options.Ignore = None,
-    columns: options.Columns = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    sheet: options.Sheet = None,
-    row_features: options.RowFeatures = None,
-    column_features: options.ColumnFeatures = None,
-    seed: options.Seed = 0,
-    units: options.Units = "auto",
-    noise: options.Noise = "auto",
-    robust: options.Robust = False,
-    kind: options.Kinds = None,
-    likelihood: options.Likelihood = "auto",
-    bounds: options.Bounds = None,
-    rounds: options.Round = True,
-    missingness: options.Missingness = True,
-    threads: options.Threads = None,
+    origin: Source,
+    settings: Settings,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -144,31 +122,23 @@ def compare(
     - fillrank compare ratings.csv --methods GASR,BPMF --splits 5 -o figures.csv
     - fillrank compare survey.csv --kind age=number --kind income=positive
     """
-    origin = Source(
-        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
-    )  # fmt: skip
     scoring = Scoring(level, read_options(top, relevant))
     if file is not None:
         _check_file(file, force, origin.inputs)
     data = source.read(origin, quiet)
     given = features.read(origin, data)
-    of_all = Settings(threads=threads, seed=seed)
-    of_samplers = of_all._replace(
-        units=units, noise=noise, robust=robust, missingness=missingness,
-        kinds=tuple(kind or ()), likelihood=likelihood, bounds=tuple(bounds or ()), rounds=rounds,
-    )  # fmt: skip
-    models.check_columns(of_samplers, data)
+    models.check_columns(settings, data)
     parts = [
-        Split(*data.split(hold_out, random_state=seed + k), data, given) for k in range(splits)
+        Split(*data.split(hold_out, random_state=seed), data, given)
+        for seed in range(settings.seed, settings.seed + splits)
     ]
-    settings = [
-        (of_samplers if name in SAMPLERS else of_all)._replace(method=name) for name in methods
+    of_all = Settings(seed=settings.seed, threads=settings.threads)
+    of_methods = [
+        (settings if name in SAMPLERS else of_all)._replace(method=name) for name in methods
     ]
-    own_units = models.has_own_units(of_samplers, data)
-    comparison = Comparison(settings, parts, scoring, own_units)
+    comparison = Comparison(of_methods, parts, scoring, models.has_own_units(settings, data))
     if not quiet:
-        models.report_cost(settings, data, times=splits)
+        models.report_cost(of_methods, data, times=splits)
     interrupted = False
     try:
         comparison.run(quiet)
