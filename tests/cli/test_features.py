@@ -128,7 +128,7 @@ def test_without_features_and_missingness(complete, files, fitted):
 @pytest.fixture
 def quick_compare(monkeypatch, short_runs):
     """`compare`, which has no option for the number of sweeps, is quick."""
-    monkeypatch.setattr("fillrank.cli.compare._compile", lambda settings: None)
+    monkeypatch.setattr("fillrank.cli.comparison._compile", lambda settings: None)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import typer
 
 import fillrank as fr
 from fillrank.cli import features, models, options, source, summary
-from fillrank.cli.compare import Split, average, score_split, scores_summary
 from fillrank.cli.features import Features
 from fillrank.cli.group_scores import (
     GroupResults,
@@ -20,6 +19,7 @@ from fillrank.cli.models import Settings
 from fillrank.cli.ranking import Lists, Relevant, Scoring, Top, describe_lists, read_options
 from fillrank.cli.results import show_json
 from fillrank.cli.source import Source
+from fillrank.cli.splits import Split, average, score_split, scores_summary
 from fillrank.errors import InputError
 from fillrank.table.observations import Observations
 
