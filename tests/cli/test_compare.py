@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import fillrank as fr
-from fillrank.cli import compare
+from fillrank.cli import comparison
 from fillrank.cli.group_scores import SplitScores
 from fillrank.cli.ranking import TITLES
 from fillrank.cli.signals import FAILED
@@ -33,8 +33,8 @@ def measured(monkeypatch):
         sums = GroupSums(*np.ones((len(GroupSums._fields), split.test.shape[1])))
         return SplitScores(scores | {"interval_score": 4.0, "log_score": -1.0}, sums, sums)
 
-    monkeypatch.setattr(compare, "score_split", measure)
-    monkeypatch.setattr(compare, "_compile", lambda settings: None)
+    monkeypatch.setattr(comparison, "score_split", measure)
+    monkeypatch.setattr(comparison, "_compile", lambda settings: None)
     measure.calls, measure.errors = calls, errors
     return measure
 
@@ -102,7 +102,7 @@ def test_methods_are_ranked_by_the_splits_that_all_have(
     fillrank, write_wide, monkeypatch, measured
 ):
     """Stopped in the second split, the first decides, lest the one with an easy split win."""
-    right = compare.score_split
+    right = comparison.score_split
 
     def measure(settings, split, level, progress):
         n = len(measured.calls)
@@ -112,7 +112,7 @@ def test_methods_are_ranked_by_the_splits_that_all_have(
         scores = found.scores | ({"rmse": 0.01} if n == 2 else {})  # GASR's second
         return found._replace(scores=scores)
 
-    monkeypatch.setattr(compare, "score_split", measure)
+    monkeypatch.setattr(comparison, "score_split", measure)
     ran = fillrank("compare", write_wide(), "--methods", "GASR,BPMF", "--json")
     assert ran.code == 130
     assert [each["method"] for each in json.loads(ran.raw)["ranking"]] == ["BPMF", "GASR"]

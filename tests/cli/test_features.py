@@ -126,15 +126,9 @@ def test_without_features_and_missingness(complete, files, fitted):
 
 
 @pytest.fixture
-def quick_compare(monkeypatch):
+def quick_compare(monkeypatch, short_runs):
     """`compare`, which has no option for the number of sweeps, is quick."""
-    monkeypatch.setattr("fillrank.cli.compare._compile", lambda settings: None)
-    monkeypatch.setattr(
-        "fillrank.cli.compare.Settings",
-        lambda **settings: models.Settings(max_rank=2, **settings)._replace(sweeps=20),
-    )
-    # The sweeps are an option of samplers only.
-    monkeypatch.setattr(models, "check", lambda *_: None)
+    monkeypatch.setattr("fillrank.cli.comparison._compile", lambda settings: None)
 
 
 @pytest.mark.parametrize(

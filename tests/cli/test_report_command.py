@@ -43,6 +43,14 @@ def test_report_of_a_table_without_held_out_entries(fillrank, write_wide, asked)
     assert tested is None
 
 
+def test_a_title_above_the_table_is_skipped(fillrank, write_wide, asked):
+    path = write_wide()
+    path.write_text("Spring 2024\n\n" + path.read_text())
+    ran = fillrank("report", path, *QUICK, "--hold-out", "0")
+    assert ran.code == 0, ran.err
+    assert "skipped: a title, 'Spring 2024'" in ran.err
+
+
 def test_report_of_a_model(fillrank, keep, write_wide, asked):
     keep(write_wide(), "my model.fillrank")
     assert fillrank("report", "my model.fillrank").code == 0

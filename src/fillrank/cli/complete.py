@@ -44,8 +44,9 @@ FEWEST_TO_HOLD_OUT = 50  # entries of a table from which some are held out
 _LARGE_RESULTS = 10**9  # bytes that are reported before the work starts
 
 
+@options.filled_in(first=("method",), without=("checkpoint",), origin=Source, settings=Settings)
 def complete(
-    table: options.Table,
+    *,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -55,43 +56,10 @@ def complete(
             show_default="TABLE-filled",
         ),
     ] = None,
-    method: options.Method = "GASR",
-    row: options.Row = None,
-    column: options.Column = None,
-    value: options.Value = None,
-    weight: options.Weight = None,
-    standard_error: options.StandardError = None,
-    layout: options.Layout = "auto",
-    duplicates: options.Duplicates = "error",
-    format: options.Format = None,
-    skip: options.Skip = None,
-    encoding: options.Encoding = None,
-    na: options.MissingValues = None,
-    label: options.Label = None,
-    ignore: options.Ignore = None,
-    columns: options.Columns = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    sheet: options.Sheet = None,
-    row_features: options.RowFeatures = None,
-    column_features: options.ColumnFeatures = None,
+    origin: Source,
     level: options.Level = 0.9,
     hold_out: options.HoldOut = 0.1,
-    seed: options.Seed = 0,
-    max_rank: options.MaxRank = "auto",
-    sweeps: options.Sweeps = "auto",
-    chains: options.Chains = 2,
-    units: options.Units = "auto",
-    noise: options.Noise = "auto",
-    robust: options.Robust = False,
-    keep_empty: options.KeepEmpty = False,
-    kind: options.Kinds = None,
-    likelihood: options.Likelihood = "auto",
-    thresholds: options.Thresholds = "auto",
-    bounds: options.Bounds = None,
-    rounds: options.Round = True,
-    missingness: options.Missingness = True,
-    threads: options.Threads = None,
+    settings: Settings,
     intervals: Annotated[
         Intervals,
         typer.Option(help="Write intervals.csv; auto: up to 2,000,000 missing values."),
@@ -129,32 +97,11 @@ def complete(
     - fillrank complete survey.csv --imputations 10
     - cat measurements.csv | fillrank complete - -o - > filled.csv
     """
-    origin = Source(
-        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
-    )  # fmt: skip
     run(
         Job(
             origin,
             Path(f"{origin.stem}-filled") if folder is None else folder,
-            Settings(
-                method,
-                max_rank,
-                sweeps,
-                chains,
-                threads,
-                seed,
-                units=units,
-                noise=noise,
-                robust=robust,
-                keep_empty=keep_empty,
-                missingness=missingness,
-                kinds=tuple(kind or ()),
-                likelihood=likelihood,
-                thresholds=thresholds,
-                bounds=tuple(bounds or ()),
-                rounds=rounds,
-            ),
+            settings,
             level=level,
             hold_out=hold_out,
             intervals=intervals,

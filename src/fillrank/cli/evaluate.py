@@ -7,7 +7,6 @@ import typer
 
 import fillrank as fr
 from fillrank.cli import features, models, options, source, summary
-from fillrank.cli.compare import Split, average, score_split, scores_summary
 from fillrank.cli.features import Features
 from fillrank.cli.group_scores import (
     GroupResults,
@@ -20,15 +19,16 @@ from fillrank.cli.models import Settings
 from fillrank.cli.ranking import Lists, Relevant, Scoring, Top, describe_lists, read_options
 from fillrank.cli.results import show_json
 from fillrank.cli.source import Source
+from fillrank.cli.splits import Split, average, score_split, scores_summary
 from fillrank.errors import InputError
 from fillrank.table.observations import Observations
 
 _USUAL_FOLDS = 5
 
 
+@options.filled_in(first=("method",), without=("checkpoint",), origin=Source, settings=Settings)
 def evaluate(
-    table: options.Table,
-    method: options.Method = "GASR",
+    *,
     folds: Annotated[
         int | None,
         typer.Option(
@@ -40,40 +40,8 @@ def evaluate(
     level: options.Level = 0.9,
     top: Top = None,
     relevant: Relevant = None,
-    row: options.Row = None,
-    column: options.Column = None,
-    value: options.Value = None,
-    weight: options.Weight = None,
-    standard_error: options.StandardError = None,
-    layout: options.Layout = "auto",
-    duplicates: options.Duplicates = "error",
-    format: options.Format = None,
-    skip: options.Skip = None,
-    encoding: options.Encoding = None,
-    na: options.MissingValues = None,
-    label: options.Label = None,
-    ignore: options.Ignore = None,
-    columns: options.Columns = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    sheet: options.Sheet = None,
-    row_features: options.RowFeatures = None,
-    column_features: options.ColumnFeatures = None,
-    seed: options.Seed = 0,
-    max_rank: options.MaxRank = "auto",
-    sweeps: options.Sweeps = "auto",
-    chains: options.Chains = 2,
-    units: options.Units = "auto",
-    noise: options.Noise = "auto",
-    robust: options.Robust = False,
-    keep_empty: options.KeepEmpty = False,
-    kind: options.Kinds = None,
-    likelihood: options.Likelihood = "auto",
-    thresholds: options.Thresholds = "auto",
-    bounds: options.Bounds = None,
-    rounds: options.Round = True,
-    missingness: options.Missingness = True,
-    threads: options.Threads = None,
+    origin: Source,
+    settings: Settings,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
@@ -96,20 +64,10 @@ def evaluate(
     if folds is not None and hold_out is not None:
         raise InputError("use --folds or --hold-out, not both.")
     lists = read_options(top, relevant)
-    origin = Source(
-        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
-    )  # fmt: skip
-    settings = Settings(
-        method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise, robust=robust,
-        keep_empty=keep_empty, missingness=missingness,
-        kinds=tuple(kind or ()), likelihood=likelihood, thresholds=thresholds,
-        bounds=tuple(bounds or ()), rounds=rounds,
-    )  # fmt: skip
     models.check(settings, origin)
     data = source.read(origin, quiet)
     given = features.read(origin, data)
-    splits = _splits(data, given, folds or _USUAL_FOLDS, hold_out, seed)
+    splits = _splits(data, given, folds or _USUAL_FOLDS, hold_out, settings.seed)
     if not quiet:
         models.report_cost(settings, data, len(splits))
     scores = []
@@ -125,7 +83,7 @@ def evaluate(
         show_json(
             {
                 "table": summary.table_summary(origin, data),
-                "method": method,
+                "method": settings.method,
                 "level": level,
                 **({} if lists is None else lists.summary()),
                 "values_standard_deviation": spread,

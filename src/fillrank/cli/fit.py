@@ -18,8 +18,9 @@ from fillrank.errors import ClusterError, InputError, NotSupportedError
 ENDING = ".fillrank"
 
 
+@options.filled_in(first=("method",), origin=Source, settings=Settings)
 def fit(
-    table: options.Table,
+    *,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -27,7 +28,6 @@ def fit(
             show_default=f"TABLE{ENDING}",
         ),
     ] = None,
-    method: options.Method = "GASR",
     with_data: Annotated[
         bool,
         typer.Option(
@@ -37,41 +37,8 @@ def fit(
             "On a cluster the entries are not saved.",
         ),
     ] = True,
-    row: options.Row = None,
-    column: options.Column = None,
-    value: options.Value = None,
-    weight: options.Weight = None,
-    standard_error: options.StandardError = None,
-    layout: options.Layout = "auto",
-    duplicates: options.Duplicates = "error",
-    format: options.Format = None,
-    skip: options.Skip = None,
-    encoding: options.Encoding = None,
-    na: options.MissingValues = None,
-    label: options.Label = None,
-    ignore: options.Ignore = None,
-    columns: options.Columns = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    sheet: options.Sheet = None,
-    row_features: options.RowFeatures = None,
-    column_features: options.ColumnFeatures = None,
-    seed: options.Seed = 0,
-    max_rank: options.MaxRank = "auto",
-    sweeps: options.Sweeps = "auto",
-    chains: options.Chains = 2,
-    units: options.Units = "auto",
-    noise: options.Noise = "auto",
-    robust: options.Robust = False,
-    keep_empty: options.KeepEmpty = False,
-    kind: options.Kinds = None,
-    likelihood: options.Likelihood = "auto",
-    thresholds: options.Thresholds = "auto",
-    bounds: options.Bounds = None,
-    rounds: options.Round = True,
-    missingness: options.Missingness = True,
-    threads: options.Threads = None,
-    checkpoint: options.Checkpoint = None,
+    origin: Source,
+    settings: Settings,
     dask: options.Dask = None,
     quiet: options.Quiet = False,
     force: options.Force = False,
@@ -87,14 +54,6 @@ def fit(
     - fillrank fit huge.csv --checkpoint huge-run
     - fillrank fit --dask tcp://host:8786 "ratings/*.parquet" -o ratings.fillrank
     """
-    origin = Source(
-        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
-    )  # fmt: skip
-    settings = Settings(
-        method, max_rank, sweeps, chains, threads, seed, checkpoint, units, noise, robust, keep_empty,
-        missingness, tuple(kind or ()), likelihood, thresholds, tuple(bounds or ()), rounds,
-    )  # fmt: skip
     models.check(settings, origin)
     file = Path(f"{_stem(origin)}{ENDING}") if model is None else model
     _check_file(file, force, origin.inputs)

@@ -1,6 +1,5 @@
 """``fillrank fold-in``: complete new rows with a model, without a new fit."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +10,9 @@ from fillrank.cli.features import read_new
 from fillrank.cli.source import Source
 
 
-@options.filled_in(read_as=new_data.reading)
+@options.filled_in(without=new_data.NOT_READ, origin=Source)
 def fold_in(
+    *,
     model: options.Model,
     table: Annotated[
         Path,
@@ -38,7 +38,7 @@ def fold_in(
         ),
     ] = None,
     row_features: options.NewRowFeatures = None,
-    read_as: Callable[[Path], Source] = Source,
+    origin: Source,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
     force: options.Force = False,
@@ -54,7 +54,6 @@ def fold_in(
     - fillrank fold-in survey.fillrank today.xlsx
     - fillrank fold-in survey.fillrank today.csv -o today.xlsx
     """
-    origin = read_as(table)
     inputs = [model, table, *([] if row_features is None else [row_features])]
     loaded = models.load(model, threads, quiet)
     targets = new_data.check_targets(loaded, origin, (filled, saved), force, inputs)

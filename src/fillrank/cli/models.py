@@ -16,14 +16,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import fillrank as fr
+from fillrank.cli import options
 from fillrank.cli.features import NO_FEATURES, Features
 from fillrank.cli.messages import escape, format_duration, report
-from fillrank.cli.options import LikelihoodName, MethodName, NoiseName, ThresholdsName, UnitsName
 from fillrank.cli.source import Source, is_table
 from fillrank.errors import ConvergenceWarning, InputError
 from fillrank.runtime.memory import available_memory, format_bytes
@@ -61,25 +61,25 @@ _PROGRAM_BYTES, _ENTRY_BYTES, _NUMBER_BYTES = 250e6, 64, 4
 
 
 class Settings(NamedTuple):
-    """How to fit; the options of the commands explain the fields."""
+    """How to fit: the options of the commands."""
 
-    method: MethodName = "GASR"
-    max_rank: int | Literal["auto"] = "auto"
-    sweeps: int | Literal["auto"] = "auto"
-    chains: int = 2
-    threads: int | None = None
-    seed: int = 0
-    checkpoint: str | None = None
-    units: UnitsName = "auto"
-    noise: NoiseName = "auto"
-    robust: bool = False
-    keep_empty: bool = False
-    missingness: bool = True
-    kinds: tuple[str, ...] = ()
-    likelihood: LikelihoodName = "auto"
-    thresholds: ThresholdsName = "auto"
-    bounds: tuple[str, ...] = ()
-    rounds: bool = True
+    method: options.Method = "GASR"
+    seed: options.Seed = 0
+    max_rank: options.MaxRank = "auto"
+    sweeps: options.Sweeps = "auto"
+    chains: options.Chains = 2
+    units: options.Units = "auto"
+    noise: options.Noise = "auto"
+    robust: options.Robust = False
+    keep_empty: options.KeepEmpty = False
+    kinds: options.Kinds = []  # typer has lists only  # noqa: RUF012
+    likelihood: options.Likelihood = "auto"
+    thresholds: options.Thresholds = "auto"
+    bounds: options.Bounds = []  # typer has lists only  # noqa: RUF012
+    rounds: options.Round = True
+    missingness: options.Missingness = True
+    threads: options.Threads = None
+    checkpoint: options.Checkpoint = None
 
 
 # Options of the samplers, with the fields of `Settings` and of `Source`.

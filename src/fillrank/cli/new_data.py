@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fillrank.cli import options, output, source
+from fillrank.cli import output, source
 from fillrank.cli.completed_table import Written, is_written_wide, write_missing, write_wide
 from fillrank.cli.messages import show_files
 from fillrank.cli.output import WIDE_ENDINGS, check_file, completed_ending
@@ -21,27 +19,10 @@ from fillrank.storage.atomic_write import write_atomically
 if TYPE_CHECKING:
     from fillrank.completion import Completion
 
-
-def reading(
-    row: options.Row = None,
-    column: options.Column = None,
-    value: options.Value = None,
-    layout: options.Layout = "auto",
-    format: options.Format = None,
-    skip: options.Skip = None,
-    encoding: options.Encoding = None,
-    na: options.MissingValues = None,
-    label: options.Label = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    sheet: options.Sheet = None,
-) -> Callable[[Path], Source]:
-    """How to read a table of new rows or entries, from the options of a command."""
-    return partial(
-        Source, row=row, column=column, value=value, layout=layout, format=format, skip=skip,
-        encoding=encoding, missing_values=na, label=label, decimal=decimal, thousands=thousands,
-        sheet=sheet,
-    )  # fmt: skip
+# The options of a table that new rows and entries do not have.
+NOT_READ = (
+    "weight", "standard_error", "duplicates", "ignore", "columns", "row_features", "column_features",
+)  # fmt: skip
 
 
 class Targets(NamedTuple):

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
@@ -54,32 +54,54 @@ def _share(low: float, high: float) -> Callable[[float | None], float | None]:
     return check
 
 
-def filled_in(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def filled_in(
+    *, first: tuple[str, ...] = (), without: tuple[str, ...] = (), **makers: Callable[..., Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command whose arguments of these names are made from options that commands share.
 
-    In place of such an argument, the command has the options of the function that makes it.
+    In place of such an argument, the command has the options of the class or function that makes it,
+    but for those ``without`` which it is made. An option that the command lists itself, too, has its
+    place and help there, and both get its value. Those of ``first`` come before all others, because
+    help shows a section where its first option is.
     """
     shared = {
-        name: inspect.signature(make, eval_str=True).parameters for name, make in makers.items()
+        name: [each for each in _parameters(make) if each.name not in without]
+        for name, make in makers.items()
     }
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        parameters: list[inspect.Parameter] = []
-        for name, own in inspect.signature(command, eval_str=True).parameters.items():
-            parameters += shared[name].values() if name in shared else [own]
+        own = {each.name: each for each in _parameters(command)}
+        listed = [
+            option
+            for name, each in own.items()
+            for option in shared.get(name, [each])
+            if option is own.get(option.name, option)
+        ]
+        listed.sort(key=lambda each: each.name not in first)
 
         @wraps(command)
         def run(**given: Any) -> None:
-            for name, make in makers.items():
-                given[name] = make(**{each: given.pop(each) for each in shared[name]})
-            command(**given)
+            values = given | {
+                name: make(**{each.name: given[each.name] for each in shared[name]})
+                for name, make in makers.items()
+            }
+            command(**{name: values[name] for name in own})
 
         # typer reads both.
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in listed}
         return run
 
     return decorate
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function or of a class, each to be given by its name."""
+    types = get_type_hints(function, include_extras=True)
+    return [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[each.name])
+        for each in inspect.signature(function).parameters.values()
+    ]
 
 
 # Help shows these in sections of their own.
@@ -252,7 +274,7 @@ ColumnTitles = Annotated[
 
 # The fit.
 Method = Annotated[
-    Any,
+    MethodName,
     _fitting(
         parser=method_name,
         metavar="NAME",
@@ -303,7 +325,7 @@ KeepEmpty = Annotated[
     ),
 ]
 Kinds = Annotated[
-    list[str] | None,
+    list[str],
     _fitting(
         "--kind", metavar="COLUMN=KIND",
         help="The kind of the values of a column: number, positive, ordered, yes_no, count or category "
@@ -330,7 +352,7 @@ Thresholds = Annotated[
     ),
 ]
 Bounds = Annotated[
-    list[str] | None,
+    list[str],
     _fitting(
         "--bounds", metavar="COLUMN=LOW:HIGH",
         help="Predictions of a column are at least LOW and at most HIGH (GASR, BPMF). Either can be "

@@ -14,7 +14,9 @@ from fillrank.cli.titles import TitleFiles
 from fillrank.completions.convergence import convergence_of
 
 
+@options.filled_in(first=("method",), without=("checkpoint",), origin=Source, settings=Settings)
 def report(
+    *,
     table: Annotated[
         Path,
         typer.Argument(
@@ -29,44 +31,11 @@ def report(
             show_default="TABLE-report.html",
         ),
     ] = None,
-    method: options.Method = "GASR",
     hold_out: options.HoldOut = 0.1,
-    row: options.Row = None,
-    column: options.Column = None,
-    value: options.Value = None,
-    weight: options.Weight = None,
-    standard_error: options.StandardError = None,
-    layout: options.Layout = "auto",
-    duplicates: options.Duplicates = "error",
-    format: options.Format = None,
-    skip: options.Skip = 0,
-    encoding: options.Encoding = None,
-    na: options.MissingValues = None,
-    label: options.Label = None,
-    ignore: options.Ignore = None,
-    columns: options.Columns = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    sheet: options.Sheet = None,
-    row_features: options.RowFeatures = None,
-    column_features: options.ColumnFeatures = None,
+    origin: Source,
     row_titles: options.RowTitles = None,
     column_titles: options.ColumnTitles = None,
-    seed: options.Seed = 0,
-    max_rank: options.MaxRank = "auto",
-    sweeps: options.Sweeps = "auto",
-    chains: options.Chains = 2,
-    units: options.Units = "auto",
-    noise: options.Noise = "auto",
-    robust: options.Robust = False,
-    keep_empty: options.KeepEmpty = False,
-    kind: options.Kinds = None,
-    likelihood: options.Likelihood = "auto",
-    thresholds: options.Thresholds = "auto",
-    bounds: options.Bounds = None,
-    rounds: options.Round = True,
-    missingness: options.Missingness = True,
-    threads: options.Threads = None,
+    settings: Settings,
     quiet: options.Quiet = False,
     force: options.Force = False,
 ) -> None:  # fmt: skip
@@ -81,28 +50,18 @@ def report(
     - fillrank report ratings.fillrank -o ratings.html
     - fillrank report ml-1m.fillrank --column-titles movies.dat
     """
-    origin = Source(
-        table, row, column, value, layout, duplicates, format, skip, encoding, weight, standard_error,
-        row_features, column_features, na, label, ignore, columns, decimal, thousands, sheet,
-    )  # fmt: skip
     file = Path(output.report_name(origin.stem)) if file is None else file
     title_files = TitleFiles(row_titles, column_titles)
     inputs = [*origin.inputs, *title_files.paths]
     output.check_file(file, force or output.is_report(file), inputs)
-    if not source.is_table(table) and format is None:
+    if not source.is_table(table) and origin.format is None:
         from fillrank.report.html import write_report
 
-        model = models.load(table, threads, quiet)
+        model = models.load(table, settings.threads, quiet)
         interface = command_line("fillrank report TABLE --hold-out 0.1")
         titles = title_files.read(model.observations_, quiet).arguments()
         write_report(model, file, title=table.stem, interface=interface, **titles)
     else:
-        settings = Settings(
-            method, max_rank, sweeps, chains, threads, seed, units=units, noise=noise,
-            robust=robust, keep_empty=keep_empty, missingness=missingness,
-            kinds=tuple(kind or ()), likelihood=likelihood, thresholds=thresholds,
-            bounds=tuple(bounds or ()), rounds=rounds,
-        )  # fmt: skip
         _report_table(Job(origin, file, settings, hold_out=hold_out, quiet=quiet), title_files)
     show_files([file])
 

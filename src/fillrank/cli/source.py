@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fillrank.cli import options
 from fillrank.cli.messages import describe_error, escape, report, report_note, with_option
-from fillrank.cli.options import FormatName
 from fillrank.errors import FillrankError, InputError, ReadError, Setting
 from fillrank.io.files import read_bytes
 from fillrank.io.read import ENDINGS, TEXT_ENDINGS, make_options, read_source
@@ -20,10 +20,9 @@ from fillrank.runtime.memory import format_bytes
 from fillrank.runtime.progress import mark_reported
 from fillrank.table.column_types import are_numbers
 from fillrank.table.labels import as_text, format_label
-from fillrank.table.layout import LONG_HINT, Layout
+from fillrank.table.layout import LONG_HINT
 from fillrank.table.notes import describe_entries, describe_size
 from fillrank.table.observations import Observations
-from fillrank.table.triplets import Duplicates
 
 STANDARD = Path("-")  # standard input or output
 _LONGEST_LABEL = 40
@@ -32,28 +31,28 @@ _ENCODING_ADVICE = "Or set its encoding, such as --encoding latin-1 or --encodin
 
 
 class Source(NamedTuple):
-    """A table and how to read it; the options of the commands explain the fields."""
+    """A table and how to read it: the options of the commands."""
 
-    table: Path
-    row: str | None = None
-    column: str | None = None
-    value: str | None = None
-    layout: Layout = "auto"
-    duplicates: Duplicates = "error"
-    format: FormatName | None = None
-    skip: int | None = None
-    encoding: str | None = None
-    weight: str | None = None
-    standard_error: str | None = None
-    row_features: Path | None = None
-    column_features: Path | None = None
-    missing_values: str | None = None
-    label: str | None = None
-    ignore: str | None = None
-    columns: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    sheet: str | None = None
+    table: options.Table
+    row: options.Row = None
+    column: options.Column = None
+    value: options.Value = None
+    weight: options.Weight = None
+    standard_error: options.StandardError = None
+    layout: options.Layout = "auto"
+    duplicates: options.Duplicates = "error"
+    format: options.Format = None
+    skip: options.Skip = None
+    encoding: options.Encoding = None
+    missing_values: options.MissingValues = None
+    label: options.Label = None
+    ignore: options.Ignore = None
+    columns: options.Columns = None
+    decimal: options.Decimal = None
+    thousands: options.Thousands = None
+    sheet: options.Sheet = None
+    row_features: options.RowFeatures = None
+    column_features: options.ColumnFeatures = None
 
     @property
     def inputs(self) -> list[Path]:

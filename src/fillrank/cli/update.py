@@ -1,6 +1,5 @@
 """``fillrank update``: take new entries into a model, without a new fit."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +9,9 @@ from fillrank.cli import models, new_data, options, source
 from fillrank.cli.source import Source
 
 
-@options.filled_in(read_as=new_data.reading)
+@options.filled_in(without=new_data.NOT_READ, origin=Source)
 def update(
+    *,
     model: options.Model,
     table: Annotated[
         Path,
@@ -36,7 +36,7 @@ def update(
             show_default="MODEL-updated.fillrank",
         ),
     ] = None,
-    read_as: Callable[[Path], Source] = Source,
+    origin: Source,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
     force: options.Force = False,
@@ -53,7 +53,6 @@ def update(
     - fillrank update ratings.fillrank today.csv
     - fillrank update ratings.fillrank today.csv --save new.fillrank
     """
-    origin = read_as(table)
     saved = Path(f"{model.stem}-updated.fillrank") if saved is None else saved
     loaded = models.load(model, threads, quiet)
     models.check_entries(loaded, model, "an update")
