@@ -1,17 +1,36 @@
 """The pattern of missing values as features: against a dense singular value decomposition."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from fillrank.features import pattern
 from fillrank.features.pattern import code_pattern, mask_of, pattern_block, pattern_blocks
-from fillrank.runtime.threads import Workers
+from fillrank.kernels import factors
+from fillrank.runtime import threads
+from fillrank.runtime.threads import Workers, one_blas_thread
 from helpers.small_patterns import small_patterns  # noqa: F401
 from reference.planted import plant
 from reference.small_tables import table_and_values
 
 ONE = Workers(1)
 LIMITS = {name: getattr(pattern, name) for name in ("_ENTRIES_EACH", "_FEWEST")}
+
+
+def _use_parts(monkeypatch):
+    """Small arrays are decomposed in parts, as those of large tables."""
+    monkeypatch.setattr(pattern, "_AT_ONCE", 8)
+    monkeypatch.setattr(pattern, "_ROWS", 7)
+    monkeypatch.setattr(factors, "_PART", 1)
+    monkeypatch.setattr(factors, "_PART_PER_COLUMN", 1)
+
+
+@pytest.fixture(params=[False, True], ids=["at once", "in parts"])
+def any_size(request, monkeypatch):
+    """As in small tables, and as in large ones."""
+    if request.param:
+        _use_parts(monkeypatch)
 
 
 def test_small_tables_have_few_directions(monkeypatch):
@@ -83,12 +102,14 @@ def _largest(errors):
     return max(error / TOLERANCE.get(name, 2e-5) for name, error in errors.items())
 
 
+@pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("shape", [(60, 44), (25, 80), (90, 12)])
 def test_a_block_has_the_leading_directions(shape):
     errors = _errors(_random_mask(shape))
     assert _largest(errors) < 1.0, errors
 
 
+@pytest.mark.usefixtures("any_size")
 def test_columns_are_the_rows_of_the_transposed_table():
     mask = _random_mask()
     rows, columns = pattern_blocks(_masks(mask))
@@ -99,6 +120,7 @@ def test_columns_are_the_rows_of_the_transposed_table():
         np.testing.assert_array_equal(block[0].code.means, other[0].code.means)
 
 
+@pytest.mark.usefixtures("any_size")
 def test_a_row_without_entries_has_zeros():
     mask = _random_mask()
     (block,) = pattern_block(_masks(mask))
@@ -110,6 +132,7 @@ def test_a_row_without_entries_has_zeros():
     assert np.abs(code[1]).max() > 0.01
 
 
+@pytest.mark.usefixtures("any_size")
 def test_a_new_row_with_the_pattern_of_a_fitted_one_has_its_values():
     mask = _random_mask()
     (block,) = pattern_block(_masks(mask))
@@ -117,6 +140,7 @@ def test_a_new_row_with_the_pattern_of_a_fitted_one_has_its_values():
     np.testing.assert_allclose(code, block.values[[8, 3]], atol=1e-5)
 
 
+@pytest.mark.usefixtures("any_size")
 def test_without_differences_there_is_no_block():
     complete, empty = np.ones((20, 16), dtype=bool), np.zeros((20, 16), dtype=bool)
     same = complete.copy()
@@ -129,6 +153,7 @@ def test_without_differences_there_is_no_block():
     assert pattern_blocks(_masks(_random_mask()[:, :3])) == ((), ())
 
 
+@pytest.mark.usefixtures("any_size")
 def test_few_kinds_of_rows_have_few_directions():
     mask = np.ones((40, 32), dtype=bool)
     mask[:15, 20:], mask[15:25, :12] = False, False
@@ -139,16 +164,54 @@ def test_few_kinds_of_rows_have_few_directions():
     )
 
 
-def test_same_bits_on_any_number_of_threads():
+@pytest.mark.usefixtures("any_size")
+def test_same_bits_on_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(threads, "_SMALLEST_SHARE", 1)
     mask = _random_mask((400, 300))
     outcomes = []
     for n_threads in (1, 2, 4):
-        with Workers(n_threads) as workers:
+        with one_blas_thread(), Workers(n_threads) as workers:
             outcomes.append(pattern_blocks(_masks(mask, workers)))
     for sides in outcomes[1:]:
         for (block,), (first,) in zip(sides, outcomes[0], strict=True):
             np.testing.assert_array_equal(block.values, first.values)
             np.testing.assert_array_equal(block.code.directions, first.code.directions)
+
+
+@pytest.mark.parametrize("shape", [(400, 44), (44, 400), (60, 44)])
+def test_parts_give_the_same_features(monkeypatch, shape):
+    mask = _random_mask(shape)
+    at_once = pattern_blocks(_masks(mask))
+    _use_parts(monkeypatch)
+    for (block,), (expected,) in zip(pattern_blocks(_masks(mask)), at_once, strict=True):
+        signs = np.sign(np.einsum("ij,ij->j", block.values, expected.values))
+        np.testing.assert_array_equal(block.code.means, expected.code.means)
+        np.testing.assert_allclose(block.values * signs, expected.values, atol=1e-4)
+        np.testing.assert_allclose(
+            block.code.directions * signs, expected.code.directions, atol=1e-4
+        )
+
+
+def _peak(mask):
+    """The most memory at once while the blocks of a mask are made."""
+    masks = _masks(mask)
+    tracemalloc.start()
+    blocks = pattern_blocks(masks)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [side[0].values.shape[1] for side in blocks] == [10, 10]
+    return peak
+
+
+def test_large_tables_take_little_memory(monkeypatch):
+    """Beside values and directions little more than one array; at once it is more than five."""
+    shape, n_directions, width = (30_000, 40), 10, 26
+    mask = _random_mask(shape)
+    array = 4 * shape[0] * width
+    results = 2 * 4 * shape[0] * n_directions
+    assert _peak(mask) > 5 * array
+    monkeypatch.setattr(pattern, "_AT_ONCE", 2**14)
+    assert _peak(mask) < results + 1.6 * array
 
 
 BUGS = {
@@ -160,7 +223,11 @@ BUGS = {
     "directions of the iteration": ("pattern_block", "Q @ R[:k].T", "Q[:, :k]"),
     "new rows not centred": ("code_pattern", " - offset", ""),
     "new rows not scaled": ("code_pattern", " / np.sqrt(columns.size)", ""),
-    "any directions": ("_leading", "return np.asarray(Q)", "return np.roll(Q, 5, axis=0)"),
+    "any directions": (
+        "_leading",
+        "return _orthonormal(pattern.transposed_times(block), workers)",
+        "return np.roll(_orthonormal(pattern.transposed_times(block), workers), 5, axis=0)",
+    ),
 }  # fmt: skip
 
 
@@ -168,6 +235,26 @@ BUGS = {
 def test_a_planted_bug_is_caught(monkeypatch, name):
     plant(monkeypatch, pattern, *BUGS[name])
     monkeypatch.setitem(globals(), "code_pattern", pattern.code_pattern)
+    monkeypatch.setitem(globals(), "pattern_block", pattern.pattern_block)
+    errors = _errors(_random_mask())
+    assert _largest(errors) > 5.0, errors
+
+
+IN_PARTS = {
+    "not orthonormal": ("_orthonormal", "orthonormalise(block, workers)", "pass"),
+    "directions of the iteration": (
+        "pattern_block", "for each in (F, Q))", "if each is F else Q[:, :k] for each in (F, Q))"
+    ),
+    "another rotation": ("pattern_block", "R[:k].T, mask", "R[:, :k], mask"),
+    "one part centred": ("_subtract", "iter_blocks(len(block), _ROWS)", "[slice(0, _ROWS)]"),
+    "means of other columns": ("_subtract", "column[rows]", "column[: len(block[rows])]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_PARTS)
+def test_a_planted_bug_in_parts_is_caught(monkeypatch, name):
+    _use_parts(monkeypatch)
+    plant(monkeypatch, pattern, *IN_PARTS[name])
     monkeypatch.setitem(globals(), "pattern_block", pattern.pattern_block)
     errors = _errors(_random_mask())
     assert _largest(errors) > 5.0, errors

@@ -300,7 +300,9 @@ class SamplerEstimator(Estimator):
             with one_blas_thread(), self._workers() as workers:
                 model = self._decide_noise(data, model, setup, workers)
                 # After the trial: features must not know which entries it holds out.
-                model = self._with_features(_cells_of(observations), model, given, workers)
+                model = self._with_features(
+                    _cells_of(observations, data, model), model, given, workers
+                )
                 for note in model.notes:
                     report_once(note, self.progress)
                 chains = self._first_chains(data, model, setup, workers)
@@ -689,8 +691,10 @@ def _check_kinds(kinds: Any, likelihood: str) -> None:
         )
 
 
-def _cells_of(observations: Observations) -> Data:
-    """The observed cells of a table, by row and by column."""
+def _cells_of(observations: Observations, data: Data, model: TableModel) -> Data:
+    """The observed cells of a table: those of the data, unless it has latent columns."""
+    if model.coding is None:
+        return data
     return Data(pad_to_two_rows(observations.by_row()), pad_to_two_rows(observations.by_column()))
 
 

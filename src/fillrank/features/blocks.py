@@ -107,8 +107,8 @@ class Block(NamedTuple):
 
     def astype(self, dtype: np.dtype) -> "Block":
         """The same in another precision, except for the means."""
-        code = self.code._replace(directions=self.code.directions.astype(dtype))
-        return self._replace(values=self.values.astype(dtype), code=code)
+        code = self.code._replace(directions=self.code.directions.astype(dtype, copy=False))
+        return self._replace(values=self.values.astype(dtype, copy=False), code=code)
 
 
 class Blocks(NamedTuple):

@@ -7,8 +7,13 @@ the entries that are fitted and n_i of them in row i, the features of the rows a
 
 with column means mu over the rows with entries; a row without entries has zeros. F_0 is used by its
 leading singular directions: the values are F = F_0 Q, with Q (n, p) from subspace iteration. Any Q is a
-valid choice, so that a few iterations suffice; the decomposition of F_0 Q makes the columns of F
-orthogonal. The features of columns are those of the rows of the transposed table.
+valid choice, so that a few iterations suffice. With the decomposition F_0 Q = P S R^T, the columns of
+F R = P S are orthogonal, and Q R takes the place of Q. The features of columns are those of the rows of
+the transposed table.
+
+A block has some hundred numbers for each row, as many as a row of a large table has entries. So there is
+one such array of each side at a time. Large ones are decomposed in parts: S and R are those of the
+triangle of F_0 Q (`fillrank.kernels.factors`), so that P is not needed.
 """
 
 from typing import NamedTuple
@@ -16,9 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fillrank.features.blocks import MISSINGNESS, Block, Blocks, PatternCode
+from fillrank.kernels.factors import multiplied, orthonormalise, triangle
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Data, Product, RemoteData
-from fillrank.table.entries import Entries
+from fillrank.table.entries import Entries, iter_blocks
 
 # The largest number of directions; how many rows and columns, and how many entries there are for each at
 # least; and the fewest rows. Smaller tables cannot show what their patterns say (docs/defaults.md).
@@ -26,24 +32,33 @@ _MOST, _LINES_EACH, _ENTRIES_EACH, _FEWEST = 200, 4, 200, 20
 # Subspace iterations, additional directions in them, and the smallest singular value that is used, as a
 # share of the square root of the number of rows.
 _ITERATIONS, _SPARE, _SMALLEST = 4, 16, 1e-4
+# The most rows or columns of arrays that are decomposed at once, which takes nine times their memory;
+# and how many are subtracted at a time.
+_AT_ONCE, _ROWS = 2**15, 1024
 
 
 class Mask(NamedTuple):
-    """The 0/1 mask O of a table: its counts by row and by column, and products with O and O^T."""
+    """The 0/1 mask O of a table: its counts by row and by column, and products with O and O^T.
+
+    ``workers`` are the threads for decompositions.
+    """
 
     row_counts: np.ndarray
     column_counts: np.ndarray
     times: Product
     transposed_times: Product
+    workers: Workers
 
     def transpose(self) -> "Mask":
         """The mask of the transposed table."""
-        return Mask(self.column_counts, self.row_counts, self.transposed_times, self.times)
+        return Mask(
+            self.column_counts, self.row_counts, self.transposed_times, self.times, self.workers
+        )
 
 
 def mask_of(data: Data | RemoteData, workers: Workers) -> Mask:
     """The mask of entries, which may be on other machines."""
-    return Mask(*data.counts, *data.mask_products(workers))
+    return Mask(*data.counts, *data.mask_products(workers), workers)
 
 
 class _Pattern(NamedTuple):
@@ -56,11 +71,22 @@ class _Pattern(NamedTuple):
 
     def times(self, block: np.ndarray) -> np.ndarray:
         products = self.mask.times(block)
-        return self.scale * products - self.there * (self.means.T @ block)
+        products *= self.scale
+        return _subtract(products, self.there, self.means.T @ block)
 
     def transposed_times(self, block: np.ndarray) -> np.ndarray:
-        products = self.mask.transposed_times(self.scale * block)
-        return products - self.means * (self.there * block).sum(axis=0)
+        """F_0^T block, which is overwritten."""
+        block *= self.there
+        sums = block.sum(axis=0)
+        block *= self.scale
+        return _subtract(self.mask.transposed_times(block), self.means, sums)
+
+
+def _subtract(block: np.ndarray, column: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """The block minus column times row, in place."""
+    for rows in iter_blocks(len(block), _ROWS):
+        block[rows] -= column[rows] * row
+    return block
 
 
 def n_directions(shape: tuple[int, int], n_entries: int) -> int:
@@ -76,7 +102,10 @@ def pattern_blocks(mask: Mask) -> Blocks:
 
 
 def pattern_block(mask: Mask) -> tuple[Block, ...]:
-    """The block of the rows, if rows differ in their pattern."""
+    """The block of the rows, if rows differ in their pattern.
+
+    In a large table it is in single precision, that of products with the mask.
+    """
     row_counts = mask.row_counts
     shape = row_counts.size, mask.column_counts.size
     k = n_directions(shape, int(row_counts.sum()))
@@ -84,12 +113,21 @@ def pattern_block(mask: Mask) -> tuple[Block, ...]:
         return ()
     pattern = _pattern(mask)
     Q = _leading(pattern, shape, min(k + _SPARE, *shape))
-    P, s, R = np.linalg.svd(pattern.times(Q).astype(np.float64), full_matrices=False)
+    F = pattern.times(Q)
+    is_large = max(shape) > _AT_ONCE
+    if is_large:
+        _, s, R = np.linalg.svd(triangle(F, workers=mask.workers))
+    else:
+        P, s, R = np.linalg.svd(F.astype(np.float64), full_matrices=False)
     k = min(k, int((s > _SMALLEST * np.sqrt(row_counts.size)).sum()))
     if k == 0:
         return ()
-    code = PatternCode(pattern.means[:, 0].astype(np.float64), Q @ R[:k].T)
-    return (Block(MISSINGNESS, P[:, :k] * s[:k], code, ()),)
+    if is_large:
+        values, directions = (multiplied(each, R[:k].T, mask.workers) for each in (F, Q))
+    else:
+        values, directions = P[:, :k] * s[:k], Q @ R[:k].T
+    code = PatternCode(pattern.means[:, 0].astype(np.float64), directions)
+    return (Block(MISSINGNESS, values, code, ()),)
 
 
 def _pattern(mask: Mask) -> _Pattern:
@@ -101,12 +139,21 @@ def _pattern(mask: Mask) -> _Pattern:
 
 def _leading(pattern: _Pattern, shape: tuple[int, int], width: int) -> np.ndarray:
     """Q (n, width): nearly the span of the leading right singular vectors."""
-    start = np.random.default_rng(0).standard_normal((shape[0], width), dtype=np.float32)
-    Q = np.linalg.qr(pattern.transposed_times(start)).Q
+    workers = pattern.mask.workers
+    block = np.random.default_rng(0).standard_normal((shape[0], width), dtype=np.float32)
+    # One variable for both sides, so that none has two arrays.
     for _ in range(_ITERATIONS):
-        left = np.linalg.qr(pattern.times(Q)).Q
-        Q = np.linalg.qr(pattern.transposed_times(left)).Q
-    return np.asarray(Q)
+        block = _orthonormal(pattern.transposed_times(block), workers)
+        block = _orthonormal(pattern.times(block), workers)
+    return _orthonormal(pattern.transposed_times(block), workers)
+
+
+def _orthonormal(block: np.ndarray, workers: Workers) -> np.ndarray:
+    """Q of block = Q R, which may be in the memory of the block."""
+    if len(block) <= _AT_ONCE:
+        return np.asarray(np.linalg.qr(block).Q)
+    orthonormalise(block, workers)
+    return block
 
 
 def code_pattern(code: PatternCode, entries: Entries) -> np.ndarray:

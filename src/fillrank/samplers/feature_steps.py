@@ -33,7 +33,7 @@ import numpy as np
 from fillrank.draws.normal import row_normals
 from fillrank.draws.slice import slice_step
 from fillrank.draws.streams import Address
-from fillrank.kernels.factors import cross_products, multiplied
+from fillrank.kernels.factors import cross_products, gram, multiplied
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import NO_WEIGHTS
 
@@ -43,6 +43,7 @@ STRENGTHS = (1e-6, 1e8)
 _STRENGTH_ROW, _WEIGHT_ROW = 32, 64
 # The number of rows by which features are recognised.
 _RECOGNISED = 100
+_ALONE = Workers(1)
 
 
 def share_name(side: Literal["row", "column"], block: str) -> str:
@@ -110,11 +111,18 @@ def join_blocks(blocks: dict[str, np.ndarray], dtype: np.dtype) -> Features:
     """The features of one side, from the values of its blocks by name."""
     if not blocks:
         return NO_FEATURES
-    values = np.hstack([*blocks.values()])
-    ends = np.cumsum([block.shape[1] for block in blocks.values()]).tolist()
-    return Features(
-        np.ascontiguousarray(values, dtype), values.T @ values, tuple(ends), tuple(blocks)
-    )
+    parts = [*blocks.values()]
+    # Joining one block would copy it.
+    values = np.hstack(parts) if len(parts) > 1 else parts[0]
+    ends = np.cumsum([part.shape[1] for part in parts]).tolist()
+    return Features(np.ascontiguousarray(values, dtype), _gram(values), tuple(ends), tuple(blocks))
+
+
+def _gram(values: np.ndarray) -> np.ndarray:
+    """F^T F in double precision. Values in single precision are not copied."""
+    if values.dtype == np.float64:
+        return np.asarray(values.T @ values)
+    return gram(values, np.zeros(values.shape[1]), np.ones(len(values)), _ALONE)
 
 
 def share_history(rows: Weights, columns: Weights, features: BothFeatures) -> dict[str, float]:
