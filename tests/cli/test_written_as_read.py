@@ -226,10 +226,21 @@ def test_small_numbers_of_a_positive_column_are_not_written_as_zero():
     assert formats.predicted(np.full((1, 2), 0.26)) == [["0.3", "0.3"]]
 
 
-def test_a_limit_or_another_number_of_decimals_leaves_the_digits_free():
+def test_an_exponent_or_another_number_of_decimals_leaves_the_digits_free():
     data = fr.Observations.from_matrix(np.arange(8.0).reshape(4, 2))
-    lines = [["0.5", "0.50"], ["1.5", "1.5"], ["<2.5", "2.5"], ["3.5", "3.5"]]
+    lines = [["0.5", "0.50"], ["1.5", "1.5"], ["2e1", "2.5"], ["3.5", "3.5"]]
     assert with_decimals([PLAIN_FORMAT] * 2, lines, data) == [PLAIN_FORMAT] * 2
+
+
+def test_numbers_beside_limits_have_the_decimals_of_the_numbers():
+    low = np.array([[0.5, -np.inf], [1.5, -np.inf], [2.5, -np.inf], [-np.inf, 1.5]])
+    high = np.array([[0.5, 0.05], [1.5, 0.05], [2.5, 0.05], [0.05, 1.5]])
+    data = fr.Observations.from_matrix(low, upper=high)
+    lines = [["0.5", "<0.05"], ["1.5", "<0.05"], ["2.5", "<0.05"], ["<0.05", "1.5"]]
+    formats = CellFormats(data, with_decimals([PLAIN_FORMAT] * 2, lines, data))
+    # The second column has too few exact values to tell.
+    assert formats.predicted(np.full((1, 2), 3.33473)) == [["3.3", "3.33473"]]
+    assert formats.predicted(np.full((1, 2), 0.0312)) == [["0.0312", "0.0312"]]
 
 
 def test_missing_percentages_of_a_long_table_are_percentages(complete, tmp_path):

@@ -83,6 +83,15 @@ def test_titles_of_other_tables():
     assert as_dict(two) == {("Ana", "weight"): 5, ("Ben", "weight"): 6}
 
 
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_a_title_may_have_a_comma_before_a_number_if_it_is_no_row(delimiter):
+    table = "who,a,b,c\nAna,1,2,3\nBen,4,,6\nCid,5,7,9\n".replace(",", delimiter)
+    assert as_dict(read_text("Lakes of Switzerland, 2023\n" + table)) == as_dict(read_text(table))
+    for row in ("Dan,4\n", "Dan,4,5\n", "Dan, 4 5\n", "Mr, Dan, 4\n"):
+        with pytest.raises(ReadError, match=r"line [12]\b"):
+            read_text(row + table)
+
+
 @pytest.mark.parametrize(
     ("text", "rows"),
     [

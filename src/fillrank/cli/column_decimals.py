@@ -17,7 +17,9 @@ _FEWEST = 3  # cells; one or two may have the same number by chance
 def with_decimals(
     formats: Sequence[NumberFormat], lines: Iterable[Sequence[str]], data: Observations
 ) -> list[NumberFormat]:
-    """Formats of columns, with the number of decimals if it is the same in all observed cells.
+    """Formats of columns, with the number of decimals if it is the same in all exact values.
+
+    Limits such as <0.5 do not count: they often have other decimals than the numbers beside them.
 
     Parameters
     ----------
@@ -29,8 +31,10 @@ def with_decimals(
     """
     found: list[int | None] = [None] * len(formats)
     is_fixed = np.ones(len(formats), dtype=bool)
+    is_exact = np.ones(data.n_entries, dtype=bool) if data.cells is None else data.cells < 0
     for i, cells in enumerate(lines):
-        observed = data.column_index[slice(*data.pointers[[i, i + 1]])]
+        row = slice(*data.pointers[[i, i + 1]])
+        observed = data.column_index[row][is_exact[row]]
         for j in observed[is_fixed[observed]].tolist():
             n = _n_decimals(cells[j].strip(), formats[j].style)
             if n is None or n != (n if found[j] is None else found[j]):
@@ -38,9 +42,10 @@ def with_decimals(
             found[j] = n
         if not is_fixed.any():
             break
-    is_fixed &= np.bincount(data.column_index, minlength=len(formats)) >= _FEWEST
+    columns = data.column_index[is_exact]
+    is_fixed &= np.bincount(columns, minlength=len(formats)) >= _FEWEST
     lowest = np.full(len(formats), np.inf)
-    np.minimum.at(lowest, data.column_index, data.stored_values)
+    np.minimum.at(lowest, columns, data.stored_values[is_exact])
     return [
         each._replace(decimals=found[j], is_positive=bool(lowest[j] > 0)) if is_fixed[j] else each
         for j, each in enumerate(formats)
@@ -48,12 +53,12 @@ def with_decimals(
 
 
 def _n_decimals(text: str, style: NumberStyle) -> int | None:
-    """The number of decimals; None for a limit, or a number with an exponent.
+    """The number of decimals; None for a number with an exponent.
 
     Examples
     --------
-    >>> [_n_decimals(text, NumberStyle(".", ",")) for text in ("$12,351.10", "(7)", "<0.5", "1e-5")]
-    [2, 0, None, None]
+    >>> [_n_decimals(text, NumberStyle(".", ",")) for text in ("$12,351.10", "(7)", "1e-5")]
+    [2, 0, None]
     """
     match = _pattern(style).fullmatch(text)
     return None if match is None else len(match[1] or "")

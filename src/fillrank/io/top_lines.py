@@ -100,21 +100,26 @@ def count_titles(head: list[list[str]], width: int, delimiter: str) -> int:
 
 def _may_be_title(fields: list[str], width: int, delimiter: str) -> bool:
     """Whether a line has text in its first cell only, or text in fewer or more cells than the table."""
-    if not _has_words(list(filter(str.strip, fields)), delimiter):
+    if not _has_words(list(filter(str.strip, fields)), width, delimiter):
         return False
     has_first_only = bool(fields[0].strip()) and is_blank(fields[1:])
     return has_first_only or len(fields) not in (width - 1, width)
 
 
-def _has_words(cells: list[str], delimiter: str) -> bool:
-    """Whether cells are text, and not values, also not those of a table with another delimiter."""
+def _has_words(cells: list[str], width: int, delimiter: str) -> bool:
+    """Whether cells are text, and not values, also not those of a table with another delimiter.
+
+    Commas in a title may be followed by a number (Lake Zug, 2023), but there are fewer of them than in
+    a row, and fewer numbers than other words.
+    """
     if any(mark in cell for cell in cells for mark in _NOT_IN_TITLES):
         return False
     parts = [part for cell in cells for part in cell.split(",")]
-    words = [word for cell in cells for word in cell.split()]
+    words = [word for part in parts for word in part.split()]
     n_numbers = sum(parse_number(word, delimiter) is not None for word in words)
-    has_values = len(parts) > 1 and any(map(_VALUE.match, parts))
-    return not has_values and 2 * n_numbers <= len(words)
+    if len(parts) > 1 and any(map(_VALUE.match, parts)):
+        return len(parts) < width - 1 and 3 * n_numbers <= len(words)
+    return 2 * n_numbers <= len(words)
 
 
 def is_line_of_units(fields: list[str], below: list[list[str]], delimiter: str) -> bool:
