@@ -9,6 +9,7 @@ import pytest
 
 import fillrank as fr
 from fillrank.errors import InputError, ReadError
+from helpers.same_entries import as_dict
 from helpers.workbooks import write_workbook
 
 RECORDS = [
@@ -75,6 +76,19 @@ def test_the_first_sheet_with_cells(tmp_path):
         fr.read(path, sheet="empty")
     with pytest.raises(ReadError, match="no such sheet; expected one of 'empty', 'data'"):
         fr.read(path, sheet="none")
+
+
+def test_a_row_of_units_in_a_sheet_is_skipped_with_a_note(tmp_path):
+    header, units = ["id", "x", "y"], ["", "kg", "cm"]
+    rows = [["Ana", 1.5, 170], ["Ben", None, 181], ["Cid", 2.5, None]]
+    with_units = fr.read(write_workbook(tmp_path / "u.xlsx", [["People"], header, units, *rows]))
+    without = fr.read(write_workbook(tmp_path / "t.xlsx", [header, *rows]))
+    assert as_dict(with_units) == as_dict(without)
+    assert "Row 3 is taken as units or further names of columns." in with_units.notes
+    for row in (["Dan", "kg", "cm"], ["", "kg", 5], ["", "unknown", "unknown"]):
+        path = write_workbook(tmp_path / "r.xlsx", [header, row, *rows])
+        with pytest.raises((ReadError, InputError), match=r"line 2|row 2"):
+            fr.read(path)
 
 
 def test_without_the_library_the_error_has_the_command(tmp_path, monkeypatch):

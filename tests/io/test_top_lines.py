@@ -142,6 +142,7 @@ def test_units_below_the_header_are_skipped_with_a_note():
     assert as_dict(both) == ENTRIES
     assert [note[:6] for note in both.notes] == ["Line 1", "Line 4"]
     assert read_text("a,b\nkg,°C\n1,2\n,4\n").shape == (2, 2)
+    assert read_text("who,a,b\n,kg,kg\nAna,1,2\nBen,,4\n").shape == (2, 2)  # a known unit
 
 
 @pytest.mark.parametrize(

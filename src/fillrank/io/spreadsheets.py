@@ -11,12 +11,15 @@ from fillrank.errors import ReadError, Setting
 from fillrank.io.dialect import Dialect
 from fillrank.io.files import library_errors
 from fillrank.io.spreadsheet_memory import check_spreadsheet_memory
+from fillrank.io.top_lines import is_line_of_units, starts_with_header
 from fillrank.io.typed_cells import cell_text
 from fillrank.runtime.memory import check_memory
 
 _INSTALL = 'Run: pip install "fillrank[excel]"'
 _DIALECT = Dialect(line_end="\n")
 _FEWEST_COLUMNS = 3  # of a table below a title
+_HEAD = 40  # rows by which units are recognised
+_DELIMITER = ","  # of the text
 
 
 class SheetText(NamedTuple):
@@ -50,6 +53,9 @@ def read_sheet(content: bytes, name: str, sheet: str | None) -> SheetText:
     titles = _title_rows([rows[i] for i in filled])
     for i in filled[:titles]:
         rows[i] = []
+    units = _units_row([rows[i] for i in filled[titles:]])
+    if units is not None:
+        rows[filled[titles + units]] = []
     used = list(_used_columns(rows))
     lines = [_DIALECT.line([cell_text(cell) for cell in row]) for row in used]
     first = next(i for i, row in enumerate(used) if any(map(_has_value, row)))
@@ -60,6 +66,10 @@ def read_sheet(content: bytes, name: str, sheet: str | None) -> SheetText:
     if titles:
         rows_above = "row is" if titles == 1 else "rows are"
         notes.append(f"{titles} {rows_above} taken as a title above the table.")
+    if units is not None:
+        notes.append(
+            f"Row {filled[titles + units] + 1} is taken as units or further names of columns."
+        )
     return SheetText("".join(lines), f"{name}, sheet {found!r}", tuple(notes), cells, found)
 
 
@@ -102,6 +112,14 @@ def _title_rows(rows: Sequence[Sequence[Any]]) -> int:
     if max(counts, default=0) < _FEWEST_COLUMNS:
         return 0
     return next(i for i, count in enumerate(counts) if count > 1)
+
+
+def _units_row(rows: Sequence[Sequence[Any]]) -> int | None:
+    """The position of the row below the header, if it has units; None otherwise."""
+    head = [[cell_text(cell) for cell in row] for row in _used_columns(rows[:_HEAD])]
+    if len(head) < 3 or not starts_with_header(head, len(head[0]), _DELIMITER):
+        return None
+    return 1 if is_line_of_units(head[1], head[2:], _DELIMITER) else None
 
 
 def _used_columns(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:

@@ -16,7 +16,7 @@ from fillrank.io.text_lines import (
 )
 from fillrank.table.layout import is_label_column
 from fillrank.table.missing_values import MISSING_WORDS
-from fillrank.table.number_text import looks_like_number
+from fillrank.table.number_text import KNOWN_UNITS, looks_like_number
 from fillrank.table.text_values import shorten
 
 # A spreadsheet program takes this first line as the delimiter, and may repeat it.
@@ -29,7 +29,7 @@ _COUNTED = re.compile(r"0|[1-9][0-9]{0,8}")
 _YEARS, _FEWEST_COUNTED = (1500, 2150), 5
 _NOT_IN_TITLES = ("\n", "\r", "\t", ";", "|", "::")  # line breaks and delimiters
 _VALUE = re.compile(r"\s*[<>=+-]*\s*[0-9]")  # the start of a number, a limit or a date
-_FEWEST_UNITS = 2  # different ones in a line
+_FEWEST_UNITS = 2  # different ones in a line, if they may be other words
 
 
 def find_hint(text: str, source: str) -> str | None:
@@ -136,7 +136,11 @@ def is_line_of_units(fields: list[str], below: list[list[str]], delimiter: str) 
     style = plain_style(delimiter)
     columns = _columns(below, len(fields))
     units = {j: cell.strip() for j, cell in enumerate(fields) if cell.strip()}
-    if len(set(units.values())) < _FEWEST_UNITS or len(columns) != len(fields):
+    # The same word in several columns may be a reason why values are missing.
+    is_known = all(unit.strip("()[]") in KNOWN_UNITS for unit in units.values())
+    if len(set(units.values())) < _FEWEST_UNITS and not (is_known and len(units) > 1):
+        return False
+    if len(columns) != len(fields):
         return False
     return all(
         not looks_like_number(unit, style) and _are_all_numbers(columns[j], delimiter)
