@@ -25,6 +25,7 @@ EXAMPLES = (
     "features",
     "coming_from",
     "which_method",
+    "other_methods",
     "reading_results",
     "limits",
     "file_format",
