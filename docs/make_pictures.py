@@ -47,7 +47,9 @@ def overview():
     right.vlines(days + 1, low, high, color=BAND, lw=5, label="90% interval")
     right.plot(days + 1, weather.truth[station, days], "_", color=INK, ms=6, mew=1.6, label="truth")
     right.plot(days + 1, weather.readings[station, days], "o", color=DOT, ms=3.5, label="readings")
-    right.set(title="one station: the truth was not shown to it", xlabel="day", ylabel="degrees")
+    right.set(
+        title="one station; the fit did not have its true values", xlabel="day", ylabel="degrees"
+    )
     right.legend(frameon=False, ncols=3, fontsize=8, loc="lower center")
     low_end, high_end = right.get_ylim()
     right.set_ylim(low_end - 0.12 * (high_end - low_end), high_end)

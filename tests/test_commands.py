@@ -73,7 +73,7 @@ def blocks(text):
 
 def inline(text):
     """Whole command lines within sentences and tables."""
-    found = re.findall(r"`((?:fillrank \w+|python \w+/\w+\.py|make) [^`]+)`", text)
+    found = re.findall(r"`((?:fillrank \w+|python \w+(?:/\w+)+\.py|make) [^`]+)`", text)
     return [line for line in found if not re.search(r"--help|VERB|TABLE$", line)]
 
 

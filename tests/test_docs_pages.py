@@ -3,9 +3,11 @@
 import doctest
 import re
 import shlex
+import textwrap
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -23,6 +25,7 @@ EXAMPLES = (
     "features",
     "coming_from",
     "which_method",
+    "other_methods",
     "reading_results",
     "limits",
     "file_format",
@@ -85,6 +88,25 @@ def test_the_examples_of_a_page(page, tmp_path, monkeypatch):
         for command in _commands(text):
             printed = _run(command)
             assert _without_numbers(_shown(text, command)) in _without_numbers(printed), command
+
+
+def test_the_method_of_the_page_for_developers():
+    """The class that extending.md shows can be fitted."""
+    text = (DOCS / "extending.md").read_text("utf-8")
+    names = {}
+    exec(textwrap.dedent(re.search(r"^ *```python\n(.*?)```", text, re.S | re.M)[1]), names)
+    table = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, 5.0]])
+    filled = names["RowMeans"](progress=False).fit_transform(table)
+    np.testing.assert_allclose(filled, [[1.0, 2.0, 1.5], [3.0, 4.0, 5.0]])
+
+
+def test_the_imports_of_all_pages():
+    """Also those of examples that need a cluster."""
+    text = "\n".join(page.read_text("utf-8") for page in DOCS.glob("*.md"))
+    lines = set(re.findall(r"^ *(from fillrank[\w.]* import .+)$", text, re.M))
+    assert len(lines) > 5
+    for line in lines:
+        exec(line, {})
 
 
 def _commands(text):

@@ -1,6 +1,7 @@
 """What the README and the docs promise is there, and the README's examples run."""
 
 import doctest
+import operator
 import re
 import warnings
 from pathlib import Path
@@ -26,8 +27,14 @@ def test_links_lead_somewhere(document):
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_scripts_that_are_named_exist(document):
     text = document.read_text(encoding="utf-8")
-    for script in re.findall(r"python ((?:benchmarks|docs)/\w+\.py)", text):
+    for script in re.findall(r"python ((?:benchmarks|docs)(?:/\w+)+\.py)", text):
         assert (ROOT / script).exists(), script
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_public_names_that_are_mentioned_exist(document):
+    for name in set(re.findall(r"\bfr\.(\w+(?:\.\w+)?)", document.read_text(encoding="utf-8"))):
+        assert operator.attrgetter(name)(fr) is not None, name
 
 
 def test_times_of_sweeps_are_those_of_the_benchmarks():

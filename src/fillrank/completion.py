@@ -496,6 +496,10 @@ class Completion(FittedTable):
             Entries whose rows and columns are known. An array is not allowed, because its rows have no
             labels.
 
+        Returns
+        -------
+        float
+
         Examples
         --------
         >>> import fillrank as fr

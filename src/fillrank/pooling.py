@@ -88,6 +88,10 @@ class Pooled:
         ----------
         level : float
             Above 0 and below 1.
+
+        Returns
+        -------
+        low, high : float or ndarray
         """
         check_real("level", level, "above 0 and below 1", lambda v: 0 < v < 1)
         width = stdtrit(self.df, 0.5 + 0.5 * level) * self.standard_error

@@ -39,7 +39,7 @@ def report(
     quiet: options.Quiet = False,
     force: options.Force = False,
 ) -> None:  # fmt: skip
-    """Write a report as a single HTML file: plots first, then settings.
+    """Write a report as a single HTML file: results, plots and settings.
 
     For a table, a share of the entries is held out and predicted by a second fit, as in `complete`, and
     the report shows how well they are predicted. For a model, it shows the model.

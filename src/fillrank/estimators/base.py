@@ -97,6 +97,10 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Not used; present for scikit-learn.
         client : dask.distributed.Client, optional
             Not allowed: only `GASR` and `BPMF` can use a cluster.
+
+        Returns
+        -------
+        self
         """
         if client is None:
             self._fit(self._observations(X, reset=True))
@@ -351,6 +355,10 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             measures the error of `transform`.
         y : None
             Not used; present for scikit-learn.
+
+        Returns
+        -------
+        float
         """
         completion = self._completion
         observations = self._observations(X, reset=False)
@@ -435,6 +443,10 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ----------
         input_features : array of str, optional
             Names to use instead, as many as there are columns.
+
+        Returns
+        -------
+        ndarray of str
         """
         check_is_fitted(self)
         labels = self.observations_.column_labels

@@ -45,14 +45,15 @@ class BPMF(SamplerEstimator):
     max_rank : int or "auto"
         The number of factors; "auto" uses 30, or fewer if the table is too small.
     n_sweeps : int or "auto"
-        Sweeps of the sampler. "auto" stops when more sweeps would not improve predictions.
+        Sweeps of the sampler. "auto" stops when more sweeps would not improve predictions, or after
+        2,000, and up to 4,000 in small tables.
     burn_in : int or "auto"
         Sweeps at the start that are discarded: 50 to 200 by default, more for small tables, or half of
         ``n_sweeps`` if that is less. With 0, there is no warning if the run has not converged.
     start : {"spectral", "random"}
         Where the chains start: at a spectral estimate, or at small random factors.
     noise_precision : "sampled" or float
-        The inverse of the noise variance, in the data's units; or sampled.
+        The inverse of the noise variance, in the units of the table; or sampled.
     inverse_scale : float
         w_0 of the prior of the factors' precisions, Wishart(I/w_0), in standard units: the smaller it
         is, the more the factors that the data do not need are shrunk. The authors use 1.
@@ -96,6 +97,7 @@ class BPMF(SamplerEstimator):
     n_threads : int or None
         None uses all processors. The result does not depend on it.
     dtype : {"float32", "float64"}
+        The precision in which values and factors are stored.
     value_range : "auto", (low, high) or None
         Predictions are clipped to this range. "auto" finds it if the values are ratings.
     random_state : int, RandomState, Generator or None
@@ -114,22 +116,32 @@ class BPMF(SamplerEstimator):
 
     Attributes
     ----------
+    completion_ : Completion
+        The result of the fit, to which the methods below delegate.
+    observations_ : Observations
+        The entries that were fitted.
     rank_ : int
         The number of factors that are stronger than the noise in most draws.
     rank_probabilities_ : dict
         The share of draws in which so many singular values exceed the detection level, by their
         number. It is not the posterior of a rank parameter, which the model does not have.
     noise_variance_ : float
-        The variance of the noise, averaged over all cells.
+        The variance of the noise, averaged over all cells; in standard units, if columns have their
+        own.
     row_noise_, column_noise_ : ndarray
         Posterior means of the noise standard deviation of each row, in an average column, and of each
         column, in an average row.
     singular_values_ : ndarray
         Posterior means of the singular values of the signal minus its mean, descending.
+    units_, noise_ : str
+        The units and the noise that were chosen.
+    notes_ : list of str
+        What was chosen and why, and what to know about single columns.
     history_ : dict of ndarray
         Traces (chains, sweeps) of residual variance, noise variance, and the share that features
         explain of the variance of the factors; see `GASR`.
     n_sweeps_ : int
+        The number of sweeps of each chain, with the burn-in.
     stop_reason_ : str
         Why the run ended.
     interrupted_ : bool
@@ -208,8 +220,18 @@ class BPMF(SamplerEstimator):
     def as_published(cls, **changes: Any) -> BPMF:
         """BPMF as in the comparison of the GASR paper: 100 sweeps, all averaged, 30 factors.
 
-        With its authors' noise precision of 2 and W_0 = I (in standard units), rows drawn jointly, a
-        random start (its authors start from the solution of PMF). Keyword arguments change settings.
+        With its authors' noise precision of 2, in the units of the table; W_0 = I, in standard units;
+        rows drawn jointly; and a random start (its authors start from a fit of PMF, the method without
+        draws).
+
+        Parameters
+        ----------
+        **changes
+            Other settings, by name.
+
+        Returns
+        -------
+        BPMF
         """
         settings: dict[str, Any] = {
             "max_rank": 30,

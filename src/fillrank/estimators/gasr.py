@@ -60,7 +60,8 @@ class GASR(SamplerEstimator):
     max_rank : int or "auto"
         The largest number of factors; those that the data do not need are shrunk to zero.
     n_sweeps : int or "auto"
-        Sweeps of the sampler. "auto" stops when more sweeps would not improve predictions.
+        Sweeps of the sampler. "auto" stops when more sweeps would not improve predictions, or after
+        2,000, and up to 4,000 in small tables.
     burn_in : int or "auto"
         Sweeps at the start that are discarded: 50 to 200 by default, more for small tables, or half of
         ``n_sweeps`` if that is less.
@@ -72,7 +73,7 @@ class GASR(SamplerEstimator):
     units : {"auto", "table", "columns"}
         Whether all values are in one unit, or each column has its own unit, with its own mean and
         standard deviation. "auto" decides by the columns of a wide table; long tables and ratings have
-        one unit. All answers are in the units of the data.
+        one unit. All results are in the units of the data.
     noise : {"auto", "one", "rows", "columns", "both"}
         How the noise level differs: not at all, by row, by column, or by both. "auto" takes "columns"
         if columns have their own units, and otherwise "both". For the columns of a wide table in one
@@ -116,6 +117,7 @@ class GASR(SamplerEstimator):
     start : {"spectral", "soft_impute", "hasi", "random"}
         Where the chains start: at a spectral estimate, at the solution of a solver, or at random.
     dtype : {"float32", "float64"}
+        The precision in which values and factors are stored.
     value_range : "auto", (low, high) or None
         Predictions are clipped to this range. "auto" finds it if the values are ratings.
     random_state : int, RandomState, Generator or None
@@ -136,6 +138,10 @@ class GASR(SamplerEstimator):
 
     Attributes
     ----------
+    completion_ : Completion
+        The result of the fit, to which the methods below delegate.
+    observations_ : Observations
+        The entries that were fitted.
     rank_ : int
         The number of factors that are stronger than the noise, beside the effects: that of most draws.
     rank_probabilities_ : dict
@@ -160,6 +166,7 @@ class GASR(SamplerEstimator):
         unequal noise, and the share that features explain of the variance of the factors, as
         ``row_missingness_share``.
     n_sweeps_ : int
+        The number of sweeps of each chain, with the burn-in.
     stop_reason_ : str
         Why the run ended.
     interrupted_ : bool
@@ -243,7 +250,16 @@ class GASR(SamplerEstimator):
         100 sweeps, all of them averaged, at most 30 factors. It starts as its authors' program does:
         with uncentred values in their original unit, sigma^2 = 1 and a = b = 100, entries of U and V
         uniform on (0, 1), d = 0. So unlike the default it depends on the unit: it is meant for values
-        of the size of ratings. Keyword arguments change settings.
+        of the size of ratings.
+
+        Parameters
+        ----------
+        **changes
+            Other settings, by name.
+
+        Returns
+        -------
+        GASR
         """
         settings: dict[str, Any] = {
             "sampler": "published",

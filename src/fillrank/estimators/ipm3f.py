@@ -64,17 +64,25 @@ class IPM3F(MarginEstimator):
 
     Attributes
     ----------
+    completion_ : Completion
+        The result of the fit, to which the methods below delegate.
+    observations_ : Observations
+        The entries that were fitted.
     penalty_ : float
+        The penalty of the fit.
     path_ : list of PathPoint
         The penalties that were tried: penalty, rank, training_error, validation_error (mean absolute
         errors), n_iterations, converged. Empty if the penalty was given.
     levels_ : ndarray
+        The levels of the scale.
     rank_ : int
         The expected number of features in use.
     history_ : dict
         ``objective`` after each iteration; or ``hinge_loss`` and ``n_features`` after each sweep.
     stop_reason_ : str
         Why the fit ended.
+    converged_ : bool
+        For the variational fit: whether it ended by its tolerance.
     n_sweeps_, interrupted_ : int, bool
         For the sampler: the number of sweeps, and whether Ctrl-C ended the run.
 

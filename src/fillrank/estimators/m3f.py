@@ -53,11 +53,17 @@ class M3F(MarginEstimator):
 
     Attributes
     ----------
+    completion_ : Completion
+        The result of the fit, to which the methods below delegate.
+    observations_ : Observations
+        The entries that were fitted.
     penalty_ : float
+        The penalty of the fit.
     path_ : list of PathPoint
         The penalties that were tried: penalty, rank, training_error, validation_error (mean absolute
         errors), n_iterations, converged. Empty if the penalty was given.
     levels_ : ndarray
+        The levels of the scale.
     rank_ : int
         The number of factors that change a score noticeably.
     singular_values_ : ndarray

@@ -156,6 +156,10 @@ class SamplerEstimator(Estimator):
             unit, or with ``likelihood="ordered"`` levels of one scale. The same seed gives the same
             numbers as on one machine, except for a complete table of numbers, which one machine handles
             differently. If workers have read the table, the model has its labels only.
+
+        Returns
+        -------
+        self
         """
         if client is None:
             observations = self._observations(X, reset=True, weights=weights)
@@ -632,6 +636,10 @@ class SamplerEstimator(Estimator):
         ----------
         n_sweeps : int
             The number of additional sweeps.
+
+        Returns
+        -------
+        self
         """
         check_is_fitted(self)
         observations = self.observations_

@@ -100,12 +100,19 @@ class SpectralEstimator(Estimator):
 
     Attributes
     ----------
+    completion_ : Completion
+        The result of the fit, to which the methods delegate.
+    observations_ : Observations
+        The entries that were fitted.
     penalty_ : float
+        The penalty of the fit.
     path_ : list of PathPoint
         The settings that were tried: penalty, beta, rank, training_error, validation_error,
         n_iterations, converged. Empty if the penalty was given.
     rank_ : int
+        The number of singular values above 0.
     singular_values_ : ndarray
+        Of the low-rank part, descending.
     noise_variance_ : float
         The mean squared residual.
     history_ : dict

@@ -59,12 +59,16 @@ class TimeFeatures(KernelFeatures):
     def at(self, labels: Any) -> TimeFeatures:
         """The features of other times, with the same terms.
 
-        Beyond the span of the fitted times, by a quarter of it, the trend is constant.
+        The trend continues for a quarter of the span of the fitted times, and is constant from there on.
 
         Parameters
         ----------
         labels : array of dates, text or numbers
             Numbers if the fitted times were numbers; otherwise dates or text.
+
+        Returns
+        -------
+        TimeFeatures
 
         Examples
         --------

@@ -37,6 +37,10 @@ def predictive_check(
         As in `Completion.predictive_check`.
     ax : matplotlib axes, optional
 
+    Returns
+    -------
+    matplotlib axes
+
     Examples
     --------
     >>> import fillrank as fr

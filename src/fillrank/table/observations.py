@@ -146,6 +146,10 @@ class Observations:
             are read as they were there.
         missing_values : list of numbers and text, optional
             Values that stand for missing ones, such as ``[99, -999, "unknown"]``.
+
+        Returns
+        -------
+        Observations
         """
         if isinstance(data, Observations):
             if weights is not None:
@@ -234,6 +238,10 @@ class Observations:
             the lower ends. An exact value has equal ends. A value without a limit on one side has the
             end ``-inf`` or ``inf``.
 
+        Returns
+        -------
+        Observations
+
         Examples
         --------
         >>> Observations.from_triplets([1, 1], [7, 7], [2.0, 4.0], duplicates="mean").values
@@ -293,6 +301,10 @@ class Observations:
             has the lower ends. See `from_triplets`.
         missing_values : list of numbers, optional
             Values that stand for missing ones, such as ``[-999]``.
+
+        Returns
+        -------
+        Observations
 
         Examples
         --------
@@ -375,6 +387,10 @@ class Observations:
         like : Observations
             The table of a fit, if ``table`` has new rows for it: columns of the same labels are read as
             they were there.
+
+        Returns
+        -------
+        Observations
 
         Notes
         -----
@@ -746,6 +762,10 @@ class Observations:
         Ratings have 2 to 20 evenly spaced levels, with 10 entries each on average. If duplicates were
         averaged, this is the scale of the values before averaging. Tables with categories, dates or
         intervals have no common scale.
+
+        Returns
+        -------
+        low, high : float, or None
 
         Examples
         --------
