@@ -41,6 +41,14 @@ def _sum_blocks(factors, centre, sums, start, stop):
                 second[k] += z * z
 
 
+@njit(nogil=True)
+def _add_matrix(total, matrix):
+    """total += matrix. In one statement numba compiles the message of an error as well, for 2.5 s."""
+    for i in range(total.shape[0]):
+        for j in range(total.shape[1]):
+            total[i, j] += matrix[i, j]
+
+
 @njit(nogil=True, cache=True)
 def _gram_parts(factors, centre, roots, bounds, sums, start, stop):
     part = np.empty((_ROWS, factors.shape[1]))
@@ -50,7 +58,7 @@ def _gram_parts(factors, centre, roots, bounds, sums, start, stop):
             for i in range(n):
                 for k in range(centre.size):
                     part[i, k] = roots[first + i] * (float(factors[first + i, k]) - centre[k])
-            sums[p] += np.dot(part[:n].T, part[:n])
+            _add_matrix(sums[p], np.dot(part[:n].T, part[:n]))
 
 
 @njit(nogil=True, cache=True)
@@ -124,7 +132,7 @@ def _cross_parts(features, factors, bounds, sums, start, stop):
     for p in range(start, stop):
         for first in range(bounds[p], bounds[p + 1], _ROWS):
             last = min(first + _ROWS, bounds[p + 1])
-            sums[p] += np.dot(features[first:last].T, factors[first:last])
+            _add_matrix(sums[p], np.dot(features[first:last].T, factors[first:last]))
 
 
 def cross_products(features: np.ndarray, factors: np.ndarray, workers: Workers) -> np.ndarray:
