@@ -103,12 +103,20 @@ def test_a_title_may_have_a_comma_before_a_number_if_it_is_no_row(delimiter):
         ("who,weight\nAna,\nBen,6\n", ["Ana", "Ben"]),
         ("who,weight,height\nAna,,\nBen,6,5\nCid,7,5\n", ["Ana", "Ben", "Cid"]),
         ("who,weight,height\nAna,NA,-\nBen,6,5\nCid,7,5\n", ["Ana", "Ben", "Cid"]),
+        ("Ana,,\nBen,6,tall\n", ["Ana", "Ben"]),  # Ben could be a header, but has no rows
     ],
 )
 def test_rows_and_headers_are_not_taken_for_titles(text, rows):
     found = read_text(text)
     assert found.row_labels.tolist() == rows
     assert not any("skipped" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("header", ["who,q1,q2,\n", "who,q1,q2,,\n", "q1,q2,,\n"])
+def test_a_header_with_delimiters_at_its_end_is_no_title(header):
+    rows = "Ana,never,maybe\nBen,often,no\nCid,often,no\nDan,often,yes\n"  # Ana's could be a header
+    with pytest.raises(ReadError, match=r"line 1: [45] fields, but the table has 3"):
+        read_text(header + rows)
 
 
 @pytest.mark.parametrize(
