@@ -62,7 +62,8 @@ def test_lines_above_the_rows_are_kept(complete, tmp_path, mark):
     ran = complete("t.csv")
     assert ran.code == 0, ran.err
     assert (
-        "Line 2 was skipped: a title, 'Results of 2024'. If it is a row, add --skip 0." in ran.err
+        "Line 2 was skipped: a title, 'Results of 2024'. If this is part of the table, add --skip 0."
+        in ran.err
     )
     filled = (tmp_path / "t-filled" / "filled.csv").read_bytes().decode()
     assert filled.startswith(top)

@@ -144,7 +144,8 @@ def test_units_below_the_header_are_skipped_with_a_note():
     found = read_text(f"{header}\n,kg,cm\n{rest}")
     assert as_dict(found) == ENTRIES
     assert found.notes == (
-        "Line 2 was skipped: units or further names of columns, 'kg,cm'. If it is a row, set skip=0.",
+        "Line 2 was skipped: units or further names of columns, 'kg,cm'. If this is part of the "
+        "table, set skip=0.",
     )
     both = read_text(f"Results\n\n{header}\n,(kg),(cm)\n{rest}")
     assert as_dict(both) == ENTRIES
@@ -214,4 +215,7 @@ def test_features_may_have_a_title_and_units(tmp_path):
     features = read_features(path)
     assert features.labels.tolist() == ["Ana", "Ben"]
     assert features.fields["height"].tolist() == [170, 181]
-    assert [note[:6] for note in features.notes] == ["Line 2", "Line 4"]
+    assert features.notes == (  # `skip` is for lines of the table, not of this file
+        f"{path}: Line 2 was skipped: a title, 'People'.",
+        f"{path}: Line 4 was skipped: units or further names of columns, 'y;cm'.",
+    )

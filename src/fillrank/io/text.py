@@ -85,7 +85,8 @@ class TextTable(NamedTuple):
 
     ``names`` are those of the header, or 0, 1, 2, ... if there is none. ``head`` is the first lines
     below the header. ``above`` and ``below`` are lines above and directly below the header that are not
-    of the table: in ``text`` they are blank.
+    of the table: in ``text`` they are blank. ``notes`` say which these are, unless they were to be
+    skipped.
     """
 
     source: str
@@ -386,11 +387,8 @@ def _skipped_note(text: str, lines: range, what: str) -> str:
     first = take_lines(text, lines.start, lines.start + 1)[0]
     shown = repr(shorten(first.strip(BLANK)))
     if len(lines) == 1:
-        return f"Line {lines.stop} was skipped: {what}, {shown}. If it is a row, set skip=0."
-    return (
-        f"Lines {lines.start + 1} to {lines.stop} were skipped: {what}, {shown}. If they are rows, set "
-        "skip=0."
-    )
+        return f"Line {lines.stop} was skipped: {what}, {shown}."
+    return f"Lines {lines.start + 1} to {lines.stop} were skipped: {what}, {shown}."
 
 
 def _read_head(text: str, source: str) -> str:
