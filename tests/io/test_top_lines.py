@@ -139,6 +139,13 @@ def test_what_may_be_a_title_is_refused_with_the_setting_to_use(text, message):
     assert read_text(text, skip=1).n_entries >= 4
 
 
+def test_text_above_a_table_is_refused_with_the_setting_to_use():
+    text = "Dear all\nthis is\tmine; yours\nsee what it has\nx,y\n1,2\n"
+    with pytest.raises(ReadError, match=r"the same number of fields .* skip them with skip=\.\.\."):
+        read_text(text)
+    assert read_text(text, skip=3).shape == (1, 2)
+
+
 def test_units_below_the_header_are_skipped_with_a_note():
     header, rest = TABLE.split("\n", 1)
     found = read_text(f"{header}\n,kg,cm\n{rest}")
@@ -151,7 +158,11 @@ def test_units_below_the_header_are_skipped_with_a_note():
     assert as_dict(both) == ENTRIES
     assert [note[:6] for note in both.notes] == ["Line 1", "Line 4"]
     assert read_text("a,b\nkg,°C\n1,2\n,4\n").shape == (2, 2)
-    assert read_text("who,a,b\n,kg,kg\nAna,1,2\nBen,,4\n").shape == (2, 2)  # a known unit
+    for unit in ("kg", "(kg)"):  # a known one
+        text = f"who,a,b\n,{unit},{unit}\nAna,1,2\nBen,,4\n"
+        assert read_text(text).shape == (2, 2)
+    (note,) = read_text(f'{header}\n,"kg\n(dry)",cm\n{rest}').notes
+    assert note.startswith("Lines 2 to 3 were skipped")
 
 
 @pytest.mark.parametrize(
@@ -167,6 +178,12 @@ def test_a_line_that_may_be_a_row_is_not_skipped(line):
     header, rest = TABLE.split("\n", 1)
     with pytest.raises(ReadError, match=r"line 2.*(If this line has units|label is missing)"):
         read_text(f"{header}\n{line}\n{rest}")
+
+
+def test_a_line_above_missing_values_is_not_skipped():
+    header = TABLE.split("\n", 1)[0]
+    with pytest.raises(ReadError, match="line 2, column 'weight' must be a number"):
+        read_text(f"{header}\n,kg,cm\nAna,1,NA\nBen,2,\n")
 
 
 def test_a_line_with_a_category_is_not_skipped():
