@@ -90,6 +90,9 @@ def test_a_row_of_units_in_a_sheet_is_skipped_with_a_note(tmp_path):
         path = write_workbook(tmp_path / "r.xlsx", [header, row, *rows])
         with pytest.raises((ReadError, InputError), match=r"line 2|row 2"):
             fr.read(path)
+    path = write_workbook(tmp_path / "absent.xlsx", [header, ["", "absent", "refused"], *rows])
+    with pytest.raises(ReadError, match="line 2: the row label is missing"):
+        fr.read(path, missing_values=["absent"])
     path = write_workbook(tmp_path / "none.xlsx", [[1, 2], ["kg", "cm"], [1, 2], [3, None]])
     with pytest.raises(ReadError, match="line 2, column 0 must be a number"):  # no header
         fr.read(path)

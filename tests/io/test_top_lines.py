@@ -186,6 +186,15 @@ def test_a_line_above_missing_values_is_not_skipped():
         read_text(f"{header}\n,kg,cm\nAna,1,NA\nBen,2,\n")
 
 
+def test_a_line_with_words_for_missing_values_is_a_row():
+    text = "id,weight,height\n7a,absent,refused\n8,1,2\n9,,4\n"
+    assert read_text(text).shape == (2, 2)
+    found = read_text(text, missing_values=["absent", "refused"])
+    assert found.row_labels.tolist() == ["7a", "8", "9"]
+    assert found.n_entries == 3
+    assert not any("skipped" in note for note in found.notes)
+
+
 def test_a_line_with_a_category_is_not_skipped():
     text = "town,weight,height\nBern,kg,cm\nBern,1,2\nChur,3,4\nBern,5,6\n"
     with pytest.raises(ReadError, match="line 2, column 'weight' must be a number, got 'kg'"):

@@ -296,6 +296,7 @@ def open_table(
     known: KnownText | None = None,
     needs_header: bool = False,
     skip: int | None = None,
+    missing: MissingValues = NO_MISSING_VALUES,
 ) -> TextTable:
     """Determine the delimiter and the header.
 
@@ -311,6 +312,8 @@ def open_table(
     skip : int, optional
         The number of lines to skip. By default a title is found and skipped; with 0 no line is
         skipped, nor one of units.
+    missing : MissingValues, optional
+        A line with one of these is a row, not one of units.
     """
     if known is None:
         top = _find_top(text, source, skip)
@@ -340,7 +343,8 @@ def open_table(
     )
     if known is not None or skip == 0 or not has_header:
         return table
-    return _without_units(table, top.lines[1])
+    below = top.lines[1]
+    return table if any(map(missing.has_text, below.fields)) else _without_units(table, below)
 
 
 def _find_top(text: str, source: str, skip: int | None) -> _Top:

@@ -72,7 +72,9 @@ def read_text(
 ) -> ReadTable:
     """Read a text table; `fillrank.io.read.read` documents the rules."""
     has_bom = text.startswith("\ufeff")
-    table = open_table(text.removeprefix("\ufeff"), source, known, skip=skip)
+    table = open_table(
+        text.removeprefix("\ufeff"), source, known, skip=skip, missing=options.missing
+    )
     found = _read_table(table, fields, layout, duplicates, weight, options, has_bom)
     skipped = (f"{note} {_SKIP_ADVICE}" for note in table.notes)
     return found._replace(data=replace(found.data, notes=(*skipped, *found.data.notes)))
