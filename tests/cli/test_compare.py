@@ -21,10 +21,11 @@ pytestmark = pytest.mark.usefixtures("short_runs")
 @pytest.fixture
 def measured(monkeypatch):
     """Figures that take no time: the error is that of the list, by method; calls are noted."""
-    calls, errors = [], {"GASR": 1.0, "BPMF": 0.5, "SoftImpute": 2.0, "M3F": 3.0}
+    calls, settings_of, errors = [], {}, {"GASR": 1.0, "BPMF": 0.5, "SoftImpute": 2.0, "M3F": 3.0}
 
     def measure(settings, split, level, progress):
         calls.append((settings.method, split.test))
+        settings_of[settings.method] = settings
         error = errors[settings.method]
         if isinstance(error, BaseException):
             raise error
@@ -35,7 +36,7 @@ def measured(monkeypatch):
 
     monkeypatch.setattr(comparison, "score_split", measure)
     monkeypatch.setattr(comparison, "_compile", lambda settings: None)
-    measure.calls, measure.errors = calls, errors
+    measure.calls, measure.settings_of, measure.errors = calls, settings_of, errors
     return measure
 
 
@@ -69,6 +70,23 @@ def test_all_methods_have_the_same_held_out_entries(fillrank, write_wide, measur
     assert (first, second) == ("GASR", "BPMF")
     np.testing.assert_array_equal(one.values, same.values)
     assert not np.array_equal(one.values, other.values)
+
+
+def test_all_methods_have_the_seed_and_the_threads_and_only_samplers_the_rest(
+    fillrank, write_wide, measured
+):
+    table = write_wide()
+    options = ("--hold-out", "0.1", "--seed", "3", "--threads", "1", "--robust")
+    ran = fillrank("compare", table, "--methods", "GASR,SoftImpute", "--splits", "2", *options)
+    assert ran.code == 0, ran.err
+    given = [measured.settings_of[name] for name in ("GASR", "SoftImpute")]
+    assert [(each.seed, each.threads, each.robust) for each in given] == [
+        (3, 1, True),
+        (3, 1, False),
+    ]
+    data = fr.read(table)
+    for seed, (_, test) in zip((3, 3, 4, 4), measured.calls, strict=True):
+        np.testing.assert_array_equal(test.values, data.split(0.1, random_state=seed)[1].values)
 
 
 def test_a_failing_method_does_not_end_the_others(fillrank, write_wide, measured):

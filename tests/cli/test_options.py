@@ -19,7 +19,7 @@ def test_an_argument_is_made_from_its_options():
 
     @filled_in(first=("gloss",), without=("colour",), paint=Paint)
     def command(
-        *, wall: str, paint: Paint, coats: Annotated[int, typer.Option(help="Own help.")] = 1
+        *, wall: str, coats: Annotated[int, typer.Option(help="Own help.")] = 1, paint: Paint
     ):
         got.append((wall, paint, coats))
 

@@ -62,7 +62,8 @@ def test_lines_above_the_rows_are_kept(complete, tmp_path, mark):
     ran = complete("t.csv")
     assert ran.code == 0, ran.err
     assert (
-        "Line 2 was skipped: a title, 'Results of 2024'. If it is a row, add --skip 0." in ran.err
+        "Line 2 was skipped: a title, 'Results of 2024'. If this is part of the table, add --skip 0."
+        in ran.err
     )
     filled = (tmp_path / "t-filled" / "filled.csv").read_bytes().decode()
     assert filled.startswith(top)
@@ -164,11 +165,11 @@ def test_new_rows_and_new_entries(fillrank, keep, tmp_path):
     body = [";".join([*line, "yes" if i % 2 else "no"]) for i, line in enumerate(lines_of(30))]
     (tmp_path / "t.csv").write_text(head + "\n".join(body).replace(".", ",") + "\n")
     keep(tmp_path / "t.csv")
-    (tmp_path / "new.csv").write_text(head + "q1;4,5;;5,25;yes\n")
+    (tmp_path / "new.csv").write_text("Week 2\n" + head + "q1;4,5;;5,25;yes\n")
     ran = fillrank("fold-in", "model.fillrank", "new.csv", "--save", "new.fillrank")
     assert ran.code == 0, ran.err
-    first, second = (tmp_path / "new-filled.csv").read_text().splitlines()
-    assert first + "\n" == head
+    title, first, second = (tmp_path / "new-filled.csv").read_text().splitlines()
+    assert (title, first + "\n") == ("Week 2", head)
     assert second.startswith("q1;4,5;")
     assert second.endswith(";5,25;yes")
     assert np.isfinite(float(second.split(";")[2].replace(",", ".")))
@@ -176,11 +177,13 @@ def test_new_rows_and_new_entries(fillrank, keep, tmp_path):
     (tmp_path / "bad.csv").write_text(head + "q1;4,5;;5,25;perhaps\n")
     ran = fillrank("fold-in", "model.fillrank", "bad.csv")
     assert_refused(ran, "line 2, column 'sure'", "'no', 'yes'", "got 'perhaps'")
-    (tmp_path / "more.csv").write_text("who;a\np3;9,75\n")
+    (tmp_path / "more.csv").write_text("Week 2\nwho;a\np3;9,75\n")
     ran = fillrank("update", "model.fillrank", "more.csv")
     assert ran.code == 0, ran.err
     assert (tmp_path / "model-updated.fillrank").exists()
-    assert (tmp_path / "more-filled.csv").read_text().splitlines()[4].startswith("p3;9,75;")
+    lines = (tmp_path / "more-filled.csv").read_text().splitlines()
+    assert lines[0].startswith("who;a;")  # the title is that of another table
+    assert lines[4].startswith("p3;9,75;")
 
 
 def test_intervals_of_dates_are_whole_days(complete, fillrank, keep, tmp_path):
@@ -251,6 +254,18 @@ def test_missing_percentages_of_a_long_table_are_percentages(complete, tmp_path)
     assert len(filled) == 9
     assert all(line.endswith("%") for line in filled)
     assert "%" not in (tmp_path / "t-filled" / "intervals.csv").read_text()
+
+
+def test_units_of_a_long_table_are_not_among_its_missing_cells(complete, tmp_path):
+    lines = [f"{i},{j},{40 + i + j}.5\n" for i in range(9) for j in range(4) if (i + j) % 4]
+    (tmp_path / "t.csv").write_text("Spring\nday,hour,rain\nd,h,mm\n" + "".join(lines))
+    ran = complete("t.csv", "--row", "day", "--column", "hour", "--value", "rain")
+    assert ran.code == 0, ran.err
+    title, header, *filled = (tmp_path / "t-filled" / "filled.csv").read_text().splitlines()
+    assert (title, header) == ("Spring", "day,hour,rain")
+    assert [line.split(",")[:2] for line in filled] == [
+        [str(i), str(j)] for i in range(9) for j in range(4) if not (i + j) % 4
+    ]
 
 
 def test_unnamed_index_of_parquet_in_csv(fillrank, keep, tmp_path):

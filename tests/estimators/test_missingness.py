@@ -8,6 +8,7 @@ over four other seeds, so that a new seed seldom fails.
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -171,6 +172,17 @@ def _train_and_all(seed=3):
 def test_features_are_those_of_the_entries_that_are_fitted():
     train, _ = _train_and_all()
     assert _has_the_pattern_of(_fitted(train, n_sweeps=4, burn_in=1), train)
+
+
+def test_a_category_counts_once_in_the_pattern():
+    """It is several latent columns, which are observed together."""
+    X, _ = _train_and_all()
+    frame = pd.DataFrame(X).astype(object)
+    names = np.array(["east", "west", "north", "south"])[np.arange(len(X)) % 4]
+    frame[0] = np.where(np.isnan(X[:, 0]), None, names)
+    model = _fitted(frame, n_sweeps=4, burn_in=1)
+    (used,), (own,) = model.posterior_.blocks.rows, _blocks_of(X).rows
+    np.testing.assert_array_equal(used.values, own.values.astype(used.values.dtype))
 
 
 def test_a_leak_of_held_out_entries_is_caught(monkeypatch):

@@ -81,14 +81,23 @@ def test_the_first_sheet_with_cells(tmp_path):
 def test_a_row_of_units_in_a_sheet_is_skipped_with_a_note(tmp_path):
     header, units = ["id", "x", "y"], ["", "kg", "cm"]
     rows = [["Ana", 1.5, 170], ["Ben", None, 181], ["Cid", 2.5, None]]
-    with_units = fr.read(write_workbook(tmp_path / "u.xlsx", [["People"], header, units, *rows]))
+    lines = [["People"], [], header, units, *rows]
+    with_units = fr.read(write_workbook(tmp_path / "u.xlsx", lines))
     without = fr.read(write_workbook(tmp_path / "t.xlsx", [header, *rows]))
     assert as_dict(with_units) == as_dict(without)
-    assert "Row 3 is taken as units or further names of columns." in with_units.notes
+    assert "Row 4 is taken as units or further names of columns." in with_units.notes
     for row in (["Dan", "kg", "cm"], ["", "kg", 5], ["", "unknown", "unknown"]):
         path = write_workbook(tmp_path / "r.xlsx", [header, row, *rows])
         with pytest.raises((ReadError, InputError), match=r"line 2|row 2"):
             fr.read(path)
+    path = write_workbook(tmp_path / "absent.xlsx", [header, ["", "absent", "refused"], *rows])
+    with pytest.raises(ReadError, match="line 2: the row label is missing"):
+        fr.read(path, missing_values=["absent"])
+    path = write_workbook(tmp_path / "none.xlsx", [[1, 2], ["kg", "cm"], [1, 2], [3, None]])
+    with pytest.raises(ReadError, match="line 2, column 0 must be a number"):  # no header
+        fr.read(path)
+    with pytest.raises(ReadError, match="a header, but no lines below it"):
+        fr.read(write_workbook(tmp_path / "one.xlsx", [header]))
 
 
 def test_without_the_library_the_error_has_the_command(tmp_path, monkeypatch):

@@ -103,12 +103,20 @@ def test_a_title_may_have_a_comma_before_a_number_if_it_is_no_row(delimiter):
         ("who,weight\nAna,\nBen,6\n", ["Ana", "Ben"]),
         ("who,weight,height\nAna,,\nBen,6,5\nCid,7,5\n", ["Ana", "Ben", "Cid"]),
         ("who,weight,height\nAna,NA,-\nBen,6,5\nCid,7,5\n", ["Ana", "Ben", "Cid"]),
+        ("Ana,,\nBen,6,tall\n", ["Ana", "Ben"]),  # Ben could be a header, but has no rows
     ],
 )
 def test_rows_and_headers_are_not_taken_for_titles(text, rows):
     found = read_text(text)
     assert found.row_labels.tolist() == rows
     assert not any("skipped" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("header", ["who,q1,q2,\n", "who,q1,q2,,\n", "q1,q2,,\n"])
+def test_a_header_with_delimiters_at_its_end_is_no_title(header):
+    rows = "Ana,never,maybe\nBen,often,no\nCid,often,no\nDan,often,yes\n"  # Ana's could be a header
+    with pytest.raises(ReadError, match=r"line 1: [45] fields, but the table has 3"):
+        read_text(header + rows)
 
 
 @pytest.mark.parametrize(
@@ -131,18 +139,30 @@ def test_what_may_be_a_title_is_refused_with_the_setting_to_use(text, message):
     assert read_text(text, skip=1).n_entries >= 4
 
 
+def test_text_above_a_table_is_refused_with_the_setting_to_use():
+    text = "Dear all\nthis is\tmine; yours\nsee what it has\nx,y\n1,2\n"
+    with pytest.raises(ReadError, match=r"the same number of fields .* skip them with skip=\.\.\."):
+        read_text(text)
+    assert read_text(text, skip=3).shape == (1, 2)
+
+
 def test_units_below_the_header_are_skipped_with_a_note():
     header, rest = TABLE.split("\n", 1)
     found = read_text(f"{header}\n,kg,cm\n{rest}")
     assert as_dict(found) == ENTRIES
     assert found.notes == (
-        "Line 2 was skipped: units or further names of columns, 'kg,cm'. If it is a row, set skip=0.",
+        "Line 2 was skipped: units or further names of columns, 'kg,cm'. If this is part of the "
+        "table, set skip=0.",
     )
     both = read_text(f"Results\n\n{header}\n,(kg),(cm)\n{rest}")
     assert as_dict(both) == ENTRIES
     assert [note[:6] for note in both.notes] == ["Line 1", "Line 4"]
     assert read_text("a,b\nkg,°C\n1,2\n,4\n").shape == (2, 2)
-    assert read_text("who,a,b\n,kg,kg\nAna,1,2\nBen,,4\n").shape == (2, 2)  # a known unit
+    for unit in ("kg", "(kg)"):  # a known one
+        text = f"who,a,b\n,{unit},{unit}\nAna,1,2\nBen,,4\n"
+        assert read_text(text).shape == (2, 2)
+    (note,) = read_text(f'{header}\n,"kg\n(dry)",cm\n{rest}').notes
+    assert note.startswith("Lines 2 to 3 were skipped")
 
 
 @pytest.mark.parametrize(
@@ -158,6 +178,21 @@ def test_a_line_that_may_be_a_row_is_not_skipped(line):
     header, rest = TABLE.split("\n", 1)
     with pytest.raises(ReadError, match=r"line 2.*(If this line has units|label is missing)"):
         read_text(f"{header}\n{line}\n{rest}")
+
+
+def test_a_line_above_missing_values_is_not_skipped():
+    header = TABLE.split("\n", 1)[0]
+    with pytest.raises(ReadError, match="line 2, column 'weight' must be a number"):
+        read_text(f"{header}\n,kg,cm\nAna,1,NA\nBen,2,\n")
+
+
+def test_a_line_with_words_for_missing_values_is_a_row():
+    text = "id,weight,height\n7a,absent,refused\n8,1,2\n9,,4\n"
+    assert read_text(text).shape == (2, 2)
+    found = read_text(text, missing_values=["absent", "refused"])
+    assert found.row_labels.tolist() == ["7a", "8", "9"]
+    assert found.n_entries == 3
+    assert not any("skipped" in note for note in found.notes)
 
 
 def test_a_line_with_a_category_is_not_skipped():
@@ -206,4 +241,7 @@ def test_features_may_have_a_title_and_units(tmp_path):
     features = read_features(path)
     assert features.labels.tolist() == ["Ana", "Ben"]
     assert features.fields["height"].tolist() == [170, 181]
-    assert [note[:6] for note in features.notes] == ["Line 2", "Line 4"]
+    assert features.notes == (  # `skip` is for lines of the table, not of this file
+        f"{path}: Line 2 was skipped: a title, 'People'.",
+        f"{path}: Line 4 was skipped: units or further names of columns, 'y;cm'.",
+    )

@@ -159,7 +159,7 @@ Skip = Annotated[
     _reading(
         metavar="N",
         min=0,
-        help="Number of lines to skip at the top of a text file.",
+        help="Number of lines to skip at the top of a text file; 0: none, not even a title or units.",
         show_default="those of a title",
     ),
 ]

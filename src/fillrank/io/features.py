@@ -70,7 +70,9 @@ def _read_text(table: TextTable, known: KnownLabels | None) -> FeatureTable:
         for j, (name, column) in enumerate(zip(table.names, columns, strict=True))
         if j != position
     }
-    notes = (*table.notes, labels_note(table.names[position])) if position else table.notes
+    notes = tuple(f"{table.source}: {note}" for note in table.notes)
+    if position:
+        notes = (*notes, labels_note(table.names[position]))
     labels = np.array(columns[position], dtype=object)
     _check_labels(table, labels)
     return FeatureTable(labels, fields, True, notes)

@@ -382,7 +382,8 @@ def _unpack(file: SourceFile) -> SourceFile:
 
 
 def _read_sheet(file: SourceFile, options: TableOptions) -> ReadTable:
-    found = read_sheet(read_bytes(file.source, file.name), file.name, options.sheet)
+    content = read_bytes(file.source, file.name)
+    found = read_sheet(content, file.name, options.sheet, options.wide.missing)
     table = read_text(found.text, found.source, *options[:5], KnownText(","))
     data = replace(table.data, notes=(*found.notes, *table.data.notes))
     return _with_cells(table._replace(data=data), found.rows, found.sheet)

@@ -14,6 +14,7 @@ from fillrank.io.spreadsheet_memory import check_spreadsheet_memory
 from fillrank.io.top_lines import is_line_of_units, starts_with_header
 from fillrank.io.typed_cells import cell_text
 from fillrank.runtime.memory import check_memory
+from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
 
 _INSTALL = 'Run: pip install "fillrank[excel]"'
 _DIALECT = Dialect(line_end="\n")
@@ -35,10 +36,13 @@ class SheetText(NamedTuple):
     sheet: str
 
 
-def read_sheet(content: bytes, name: str, sheet: str | None) -> SheetText:
+def read_sheet(
+    content: bytes, name: str, sheet: str | None, missing: MissingValues = NO_MISSING_VALUES
+) -> SheetText:
     """Read a sheet by its name, or the first that is not empty.
 
-    Line numbers of the text are the row numbers of the sheet.
+    Line numbers of the text are the row numbers of the sheet. A row with one of the values ``missing``
+    is not taken as units.
     """
     if not find_spec("python_calamine"):
         raise ReadError(
@@ -53,9 +57,9 @@ def read_sheet(content: bytes, name: str, sheet: str | None) -> SheetText:
     titles = _title_rows([rows[i] for i in filled])
     for i in filled[:titles]:
         rows[i] = []
-    units = _units_row([rows[i] for i in filled[titles:]])
-    if units is not None:
-        rows[filled[titles + units]] = []
+    has_units = _has_units([rows[i] for i in filled[titles:]], missing)
+    if has_units:
+        rows[filled[titles + 1]] = []
     used = list(_used_columns(rows))
     lines = [_DIALECT.line([cell_text(cell) for cell in row]) for row in used]
     first = next(i for i, row in enumerate(used) if any(map(_has_value, row)))
@@ -66,10 +70,8 @@ def read_sheet(content: bytes, name: str, sheet: str | None) -> SheetText:
     if titles:
         rows_above = "row is" if titles == 1 else "rows are"
         notes.append(f"{titles} {rows_above} taken as a title above the table.")
-    if units is not None:
-        notes.append(
-            f"Row {filled[titles + units] + 1} is taken as units or further names of columns."
-        )
+    if has_units:
+        notes.append(f"Row {filled[titles + 1] + 1} is taken as units or further names of columns.")
     return SheetText("".join(lines), f"{name}, sheet {found!r}", tuple(notes), cells, found)
 
 
@@ -114,12 +116,13 @@ def _title_rows(rows: Sequence[Sequence[Any]]) -> int:
     return next(i for i, count in enumerate(counts) if count > 1)
 
 
-def _units_row(rows: Sequence[Sequence[Any]]) -> int | None:
-    """The position of the row below the header, if it has units; None otherwise."""
+def _has_units(rows: Sequence[Sequence[Any]], missing: MissingValues) -> bool:
+    """Whether the row below the header has units."""
     head = [[cell_text(cell) for cell in row] for row in _used_columns(rows[:_HEAD])]
     if len(head) < 3 or not starts_with_header(head, len(head[0]), _DELIMITER):
-        return None
-    return 1 if is_line_of_units(head[1], head[2:], _DELIMITER) else None
+        return False
+    below, *rest = head[1:]
+    return not any(map(missing.has_text, below)) and is_line_of_units(below, rest, _DELIMITER)
 
 
 def _used_columns(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:

@@ -85,7 +85,8 @@ class TextTable(NamedTuple):
 
     ``names`` are those of the header, or 0, 1, 2, ... if there is none. ``head`` is the first lines
     below the header. ``above`` and ``below`` are lines above and directly below the header that are not
-    of the table: in ``text`` they are blank.
+    of the table: in ``text`` they are blank. ``notes`` say which these are, unless they were to be
+    skipped.
     """
 
     source: str
@@ -295,6 +296,7 @@ def open_table(
     known: KnownText | None = None,
     needs_header: bool = False,
     skip: int | None = None,
+    missing: MissingValues = NO_MISSING_VALUES,
 ) -> TextTable:
     """Determine the delimiter and the header.
 
@@ -310,6 +312,8 @@ def open_table(
     skip : int, optional
         The number of lines to skip. By default a title is found and skipped; with 0 no line is
         skipped, nor one of units.
+    missing : MissingValues, optional
+        A line with one of these is a row, not one of units.
     """
     if known is None:
         top = _find_top(text, source, skip)
@@ -339,7 +343,8 @@ def open_table(
     )
     if known is not None or skip == 0 or not has_header:
         return table
-    return _without_units(table, top.lines[1])
+    below = top.lines[1]
+    return table if any(map(missing.has_text, below.fields)) else _without_units(table, below)
 
 
 def _find_top(text: str, source: str, skip: int | None) -> _Top:
@@ -386,11 +391,8 @@ def _skipped_note(text: str, lines: range, what: str) -> str:
     first = take_lines(text, lines.start, lines.start + 1)[0]
     shown = repr(shorten(first.strip(BLANK)))
     if len(lines) == 1:
-        return f"Line {lines.stop} was skipped: {what}, {shown}. If it is a row, set skip=0."
-    return (
-        f"Lines {lines.start + 1} to {lines.stop} were skipped: {what}, {shown}. If they are rows, set "
-        "skip=0."
-    )
+        return f"Line {lines.stop} was skipped: {what}, {shown}."
+    return f"Lines {lines.start + 1} to {lines.stop} were skipped: {what}, {shown}."
 
 
 def _read_head(text: str, source: str) -> str:

@@ -32,6 +32,7 @@ _DISTINCT_PAIRS = 0.9
 # If its second column is text, it is wide if this column looks like a category: in a table of at least
 # so many lines, with so few pairs or labels for a line.
 _FEWEST_LINES, _FEW_LABELS = 4, 0.5
+_SKIP_ADVICE = "If this is part of the table, set skip=0."
 
 
 class WideText(NamedTuple):
@@ -71,9 +72,12 @@ def read_text(
 ) -> ReadTable:
     """Read a text table; `fillrank.io.read.read` documents the rules."""
     has_bom = text.startswith("\ufeff")
-    table = open_table(text.removeprefix("\ufeff"), source, known, skip=skip)
+    table = open_table(
+        text.removeprefix("\ufeff"), source, known, skip=skip, missing=options.missing
+    )
     found = _read_table(table, fields, layout, duplicates, weight, options, has_bom)
-    return found._replace(data=replace(found.data, notes=(*table.notes, *found.data.notes)))
+    skipped = (f"{note} {_SKIP_ADVICE}" for note in table.notes)
+    return found._replace(data=replace(found.data, notes=(*skipped, *found.data.notes)))
 
 
 def _read_table(

@@ -9,7 +9,6 @@ from fillrank.io.text_lines import (
     BLANK,
     DELIMITERS,
     are_numbers,
-    is_blank,
     iter_lines,
     parse_number,
     plain_style,
@@ -84,8 +83,8 @@ def count_titles(head: list[list[str]], width: int, delimiter: str) -> int:
     n_titles = 0
     while n_titles < len(head) and _may_be_title(head[n_titles], width, delimiter):
         n_titles += 1
-    titles, rest = head[:n_titles], head[n_titles:]
-    if not titles or not rest:
+    rest = head[n_titles:]
+    if not n_titles or len(rest) < 2:  # a header and a row
         return 0
     if width > 2:  # a line without a header below it may be a row without values
         return n_titles if starts_with_header(rest, width, delimiter) else 0
@@ -95,15 +94,19 @@ def count_titles(head: list[list[str]], width: int, delimiter: str) -> int:
         parse_number(name, delimiter) is None and _are_all_numbers(cells, delimiter)
         for name, cells in list(zip(names, _columns(lines, width), strict=False))[1:]
     )
-    return n_titles if lines and is_header else 0
+    return n_titles if is_header else 0
 
 
 def _may_be_title(fields: list[str], width: int, delimiter: str) -> bool:
-    """Whether a line has text in its first cell only, or text in fewer or more cells than the table."""
-    if not _has_words(list(filter(str.strip, fields)), width, delimiter):
+    """Whether a line has text in its first cell only, or text in fewer or more cells than the table.
+
+    Delimiters at its end do not count: a header may have them where the rows have none.
+    """
+    filled = [j for j, cell in enumerate(fields) if cell.strip()]
+    if not _has_words([fields[j] for j in filled], width, delimiter):
         return False
-    has_first_only = bool(fields[0].strip()) and is_blank(fields[1:])
-    return has_first_only or len(fields) not in (width - 1, width)
+    of_header = (width - 1, width)
+    return filled == [0] or not (len(fields) in of_header or filled[-1] + 1 in of_header)
 
 
 def _has_words(cells: list[str], width: int, delimiter: str) -> bool:
