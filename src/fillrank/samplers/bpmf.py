@@ -25,7 +25,6 @@ for the posterior of Lambda_U.
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +45,6 @@ from fillrank.samplers.feature_steps import (
     BothFeatures,
     Features,
     Weights,
-    are_valid_weights,
     draw_weights,
     drawn_weights,
     explained,
@@ -56,8 +54,6 @@ from fillrank.samplers.feature_steps import (
     without_explained,
 )
 from fillrank.samplers.model import (
-    LARGEST_ENTRY,
-    LARGEST_SIGNAL,
     SMALLEST_NOISE,
     CompleteData,
     Data,
@@ -66,7 +62,6 @@ from fillrank.samplers.model import (
     RemoteData,
     Start,
     draw_rows,
-    largest_entries,
 )
 from fillrank.samplers.noise_steps import (
     EQUAL_NOISE,
@@ -85,8 +80,6 @@ from fillrank.samplers.threshold_steps import (
     NO_INTERVALS,
     Intervals,
     RowThresholds,
-    are_valid_limits,
-    are_valid_row_thresholds,
     draw_row_thresholds,
     draw_thresholds,
 )
@@ -430,26 +423,3 @@ def history(
     values = {"residual_variance": info.residual_square / n_entries}
     values |= noise_history(state.noise, noise)
     return values | share_history(state.row_weights, state.column_weights, features)
-
-
-def is_valid_state(
-    state: State, infos: Sequence[Info], intervals: Intervals = NO_INTERVALS
-) -> bool:
-    """Whether a chain can continue from a state that was read from a file, with finite numbers."""
-    own, other = largest_entries(state.left).max(), largest_entries(state.right).max()
-    return (
-        not infos
-        and all(
-            are_valid_weights(weights, LARGEST_ENTRY)
-            for weights in (state.row_weights, state.column_weights)
-        )
-        and max(own, other) <= LARGEST_ENTRY
-        and own * other <= LARGEST_SIGNAL
-        and state.noise.cells.is_valid
-        and state.noise.cells.variance > 0  # the user may have fixed it, in other units
-        and state.noise.has_valid_precisions
-        and state.noise.has_valid_degrees
-        and state.limits.shape == intervals.limits.shape
-        and are_valid_limits(state.limits)
-        and are_valid_row_thresholds(state.row_thresholds, intervals, len(state.left))
-    )

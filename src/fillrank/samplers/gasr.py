@@ -83,7 +83,6 @@ prior means in step 2c; lambda and then B are drawn before step 2d. The same hol
 
 import math
 import sys
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +104,6 @@ from fillrank.samplers.feature_steps import (
     BothFeatures,
     Features,
     Weights,
-    are_valid_weights,
     draw_weights,
     drawn_weights,
     explained,
@@ -115,8 +113,6 @@ from fillrank.samplers.feature_steps import (
     without_explained,
 )
 from fillrank.samplers.model import (
-    LARGEST_ENTRY,
-    LARGEST_SIGNAL,
     SMALLEST_NOISE,
     CompleteData,
     Data,
@@ -126,7 +122,6 @@ from fillrank.samplers.model import (
     RemoteData,
     Start,
     draw_rows,
-    largest_entries,
 )
 from fillrank.samplers.noise_steps import (
     EQUAL_NOISE,
@@ -145,8 +140,6 @@ from fillrank.samplers.threshold_steps import (
     NO_INTERVALS,
     Intervals,
     RowThresholds,
-    are_valid_limits,
-    are_valid_row_thresholds,
     draw_row_thresholds,
     draw_thresholds,
 )
@@ -173,7 +166,6 @@ _FIRST_NORM = 0.95
 _SPARE_SCALE = 1e-2
 # Lower bound of squared norms, so that a component at zero can grow again.
 _SMALLEST_SQUARE = 1e-30
-_ALONE = Workers(1)
 # The quantity that a scalar draw of a side is for.
 _TAU, _CENTRE_BEFORE, _CENTRE_AFTER, _D, _EFFECT, _SHIFT = range(6)
 # The quantity that a draw of the rates is for.
@@ -721,74 +713,3 @@ def history(
     values |= noise_history(state.noise, noise)
     values |= share_history(state.row_weights, state.column_weights, features)
     return {name: values[name] for name in traced(noise, features)}
-
-
-# Smallest variance of effects in a valid state. Rounding may take a factor out of the unit ball by
-# the first of these, and by the second times the size of its centre.
-_SMALLEST_VARIANCE = 1e-20
-_BEYOND, _ROUNDING = 1e-2, 1e-6
-
-
-def is_valid_state(
-    state: State,
-    infos: Sequence[Info],
-    features: BothFeatures = WITHOUT_FEATURES,
-    intervals: Intervals = NO_INTERVALS,
-) -> bool:
-    """Whether a chain can continue from a state that was read from a file.
-
-    All numbers are known to be finite. The state must satisfy the constraints of the model; the
-    other bounds are far beyond what occurs in standard units, and within them rejection samplers
-    end soon.
-    """
-    r = state.d.size
-    own, other = largest_entries(state.left), largest_entries(state.right)
-    signal = own * other * np.append(state.d, [1.0, 1.0])
-    weights = state.row_weights, state.column_weights
-    return (
-        bool((state.d >= 0).all() and (state.gamma > 0).all())
-        and all(_are_small(values) for values in (state.d, state.mu, state.nu, own, other))
-        and bool((signal <= LARGEST_SIGNAL).all())
-        and all(are_valid_weights(each, LARGEST_ENTRY) for each in weights)
-        and _is_in_ball(state.left, state.mu, state.row_weights, features.rows)
-        and _is_in_ball(state.right, state.nu, state.column_weights, features.columns)
-        and A_BOUNDS[0] <= state.a <= A_BOUNDS[1]
-        and B_BOUNDS[0] <= state.b <= B_BOUNDS[1]
-        and all(map(_is_valid_effect, (state.row_effect, state.column_effect)))
-        and state.noise.is_valid
-        and state.limits.shape == intervals.limits.shape
-        and are_valid_limits(state.limits)
-        and are_valid_row_thresholds(state.row_thresholds, intervals, len(state.left))
-        and all(_is_valid_info(info, r) for info in infos)
-    )
-
-
-def _is_in_ball(
-    factors: np.ndarray, centres: np.ndarray, weights: Weights, features: Features
-) -> bool:
-    """Whether every factor, without its centre and what features explain, is within the unit ball."""
-    rest = without_explained(factors, explained(features, weights.B, _ALONE))
-    squares = np.square(rest[:, : centres.size] - centres).sum(axis=0)
-    norms = np.sqrt(squares + weight_squares(weights, features)[: centres.size])
-    rounding = _ROUNDING * np.sqrt(len(factors)) * np.abs(centres)
-    return bool((norms <= 1.0 + _BEYOND + rounding).all())
-
-
-def _is_valid_info(info: Info, r: int) -> bool:
-    return (
-        info.d.dtype == np.float64
-        and info.d.shape == (r,)
-        and bool((info.d >= 0).all())
-        and _are_small(info.d)
-        and 0 <= info.residual_square <= LARGEST_SIGNAL
-    )
-
-
-def _is_valid_effect(effect: Effect) -> bool:
-    return (
-        abs(effect.mean) <= LARGEST_ENTRY and _SMALLEST_VARIANCE <= effect.variance <= LARGEST_ENTRY
-    )
-
-
-def _are_small(array: np.ndarray) -> bool:
-    return bool((np.abs(array) <= LARGEST_ENTRY).all())
