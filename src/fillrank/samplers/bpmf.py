@@ -80,8 +80,7 @@ from fillrank.samplers.threshold_steps import (
     NO_INTERVALS,
     Intervals,
     RowThresholds,
-    draw_row_thresholds,
-    draw_thresholds,
+    draw_intervals,
 )
 from fillrank.table.entries import Entries
 
@@ -354,22 +353,6 @@ def sweep(
     info = Info(residual_square(noise.cells, sums))
     if samples_noise:
         noise = draw_level(noise, model, where, column_counts, sums)
-    limits, row_thresholds = state.limits, state.row_thresholds
-    if context.intervals.by_row:
-        limits, row_thresholds = draw_row_thresholds(
-            limits,
-            row_thresholds,
-            data,
-            (left, right),
-            row_noise(noise.cells, model),
-            where,
-            workers,
-        )
-    elif context.intervals.scales.size:
-        of_columns = column_noise(noise.cells, model, limits)
-        limits = draw_thresholds(
-            limits, context.intervals, data, (right, left), of_columns, where, workers
-        )
     state = State(
         left,
         right,
@@ -378,10 +361,15 @@ def sweep(
         noise,
         row_weights,
         column_weights,
-        limits,
-        row_thresholds,
+        state.limits,
+        state.row_thresholds,
         t + 1,
     )
+    if context.intervals.are_drawn:
+        limits, row_thresholds = draw_intervals(
+            state, (left, right), data, context.intervals, model, where, workers
+        )
+        state = state._replace(limits=limits, row_thresholds=row_thresholds)
     return state, info
 
 
