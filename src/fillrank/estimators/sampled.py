@@ -40,13 +40,13 @@ from fillrank.estimators.table_model import (
     table_model,
 )
 from fillrank.features.given import NOT_GIVEN, GivenFeatures, given_features
+from fillrank.features.new_rows import Axis
 from fillrank.features.pattern import mask_of, pattern_blocks
 from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.noise.law import Law
 from fillrank.noise.laws import GAUSSIAN, LAWS
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.posterior.loo import Loo
-from fillrank.posterior.low_rank import Axis
 from fillrank.run.chains import Chain, ObservedData, Sampler
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.run.loop import (

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import Blocks
+from fillrank.features.new_rows import Axis
 from fillrank.kernels.predictions import pair_values
 from fillrank.noise.laws import LAWS
 from fillrank.posterior.kind_imputations import KindImputations
@@ -23,7 +24,8 @@ from fillrank.posterior.kind_predictions import (
     mean_value,
     mean_within,
 )
-from fillrank.posterior.low_rank import Axis, Kind, LowRankPosterior, Statistic
+from fillrank.posterior.low_rank import LowRankPosterior
+from fillrank.posterior.predictive import Kind, Statistic
 from fillrank.posterior.recommend import Top, TopQuery
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
