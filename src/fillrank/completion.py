@@ -33,9 +33,9 @@ from fillrank.features.new_rows import SIDES, Axis, has_terms, side_of, takes_fe
 from fillrank.posterior.feature_effects import feature_effects, variance_shares
 from fillrank.posterior.kind_predictions import credible_sets
 from fillrank.posterior.loo import Loo
-from fillrank.posterior.low_rank import STATISTICS, Kind, Statistic
 from fillrank.posterior.metrics import rmse
 from fillrank.posterior.model_file import ModelParts, read_model, write_model
+from fillrank.posterior.predictive import STATISTICS, Kind, Statistic
 from fillrank.posterior.recommend import By, Top, TopQuery
 from fillrank.posterior.record import not_sampled
 from fillrank.posterior.to_arviz import to_arviz

@@ -16,7 +16,7 @@ import pytest
 
 import fillrank as fr
 from fillrank.errors import FillrankError, ReadError
-from fillrank.posterior import model_file, validation
+from fillrank.posterior import model_file, stored_table, validation
 from fillrank.storage.array_file import read, write
 from helpers.fitted_models import METHODS, cells_of, fit, new_rows
 from helpers.forged_files import forged
@@ -209,8 +209,8 @@ def test_forgeries_are_refused_with_a_reason(forge, message, tmp_path):
         ("noise_variance", validation, "_is_amount", "number >= 0", "number > -2"),
         ("left", validation, "_check_draw", "left.shape == (shape[0], right.shape[1])", "True"),
         ("left", validation, "_is_numeric", "np.isfinite(array).all()", "True"),
-        ("entries", model_file, "_check_entries", "(k < n).all()", "True"),
-        ("entries", model_file, "_check_entries", "np.isfinite(values).all()", "True"),
+        ("entries", stored_table, "_check_entries", "(k < n).all()", "True"),
+        ("entries", stored_table, "_check_entries", "np.isfinite(values).all()", "True"),
         ("n_threads", model_file, "_checked_settings", "1, _MOST_THREADS)", "1)"),
     ],
 )

@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
 from fillrank.errors import InputError, NotSupportedError, OutputError, ReadError
-from fillrank.posterior import model_file
+from fillrank.posterior import model_file, stored_table
 from fillrank.samplers.model import Noise
 from fillrank.storage import array_file, atomic_write
 from fillrank.storage.array_file import read
@@ -294,7 +294,7 @@ def test_results_have_the_type_of_the_table(kind, path):
     ],
 )
 def test_planted_bugs_in_what_is_stored_of_a_table_are_detected(path, monkeypatch, old, new):
-    plant(monkeypatch, model_file, "_table_part", old, new)
+    plant(monkeypatch, stored_table, "stored_table", old, new, into=(model_file,))
     with pytest.raises(AssertionError):
         test_results_have_the_type_of_the_table("pandas, index", path)
 
@@ -302,7 +302,7 @@ def test_planted_bugs_in_what_is_stored_of_a_table_are_detected(path, monkeypatc
 def test_a_library_that_is_not_installed(path, monkeypatch):
     model = quick().fit(pl.DataFrame(table(6, 4), schema=list("wxyz")))
     model.save(path)
-    monkeypatch.setattr(model_file, "find_spec", lambda name: None)
+    monkeypatch.setattr(stored_table, "find_spec", lambda name: None)
     restored = fr.load(path)
     assert restored.observations_.origin.backend is None
     assert same(restored.predict(0, "w"), model.predict(0, "w"))

@@ -61,7 +61,7 @@ def test_a_file_of_a_layout_is_loaded_with_the_parts_of_that_layout(tmp_path, mo
     content = array_file.read(make.FOLDER / "layout3-gasr.fillrank", "model")
     monkeypatch.setattr(array_file, "VERSION", 2)
     array_file.write(tmp_path / "model", content)
-    with pytest.raises(ReadError, match="must be a _LowRank2 with draws, units, mean"):
+    with pytest.raises(ReadError, match="must be a StoredLowRank2 with draws, units, mean"):
         fr.load(tmp_path / "model")
 
 

@@ -7,11 +7,12 @@ import pytest
 import fillrank as fr
 from fillrank.errors import InputError, NotSupportedError, UnknownNameError
 from fillrank.estimators import score_ranking as module
-from fillrank.estimators.score_ranking import MEASURES
 from helpers.fitted_models import DRAWN, METHODS, cells_of, fit, fitted
 from helpers.quick_fits import NAN, quick
 from reference.planted import plant
 from reference.ranking_twin import measure, rank_candidates, relevant_cells
+
+MEASURES = ("precision", "recall", "ndcg", "mrr", "hit_rate", "catalogue_coverage")
 
 pytestmark = pytest.mark.filterwarnings("ignore::fillrank.errors.ConvergenceWarning")
 

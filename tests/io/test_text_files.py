@@ -5,7 +5,7 @@ import pytest
 
 from fillrank import Observations, read
 from fillrank.errors import InputError, ReadError, UnknownNameError
-from fillrank.io import text as fast_text
+from fillrank.io import long_text as reader
 from helpers.same_entries import as_dict, assert_same
 
 LONG = [("Ana", "tea", 5.0), ("Ben", "tea", 3.5), ("Ben", "milk", 1.0), ("Cid", "ale", 2.0)]
@@ -332,7 +332,7 @@ def test_fast_reader_agrees(write, monkeypatch, delimiter, header):
     ]
     path = write(header.format(delimiter) + "\n".join(lines))
     slow = read(path)
-    monkeypatch.setattr(fast_text, "SMALL", 0)
+    monkeypatch.setattr(reader, "SMALL", 0)
     monkeypatch.setattr("csv.reader", only_for_heads(1500))
     fast = read(path)
     assert_same(fast, slow)
@@ -371,13 +371,13 @@ def only_for_heads(limit):
 def test_fast_reader_leaves_unusual_tables_to_the_slow_one(write, monkeypatch, line):
     path = write("row,column,value\n1,1,1\n" + line + "\n5,0,0\n")
     slow = read(path)
-    monkeypatch.setattr(fast_text, "SMALL", 0)
+    monkeypatch.setattr(reader, "SMALL", 0)
     fast = read(path)
     assert_same(fast, slow)
 
 
 def test_fast_reader_leaves_errors_to_the_slow_one(write, monkeypatch):
-    monkeypatch.setattr(fast_text, "SMALL", 0)
+    monkeypatch.setattr(reader, "SMALL", 0)
     with pytest.raises(ReadError, match="line 3, column 'value' must be a number, got 'bad'"):
         read(write("row,column,value\n1,1,1\n1,2,bad\n"))
     with pytest.raises(ReadError, match="line 3: 2 fields"):
@@ -385,10 +385,10 @@ def test_fast_reader_leaves_errors_to_the_slow_one(write, monkeypatch):
 
 
 def test_without_pyarrow_the_slow_reader_is_used(write, monkeypatch):
-    monkeypatch.setattr(fast_text, "SMALL", 0)
-    monkeypatch.setattr(fast_text, "find_spec", lambda name: None)
+    monkeypatch.setattr(reader, "SMALL", 0)
+    monkeypatch.setattr(reader, "find_spec", lambda name: None)
     monkeypatch.setattr(
-        fast_text, "_read_by_pyarrow", lambda *arguments: pytest.fail("pyarrow is used")
+        reader, "_read_by_pyarrow", lambda *arguments: pytest.fail("pyarrow is used")
     )
     assert as_dict(read(write("row,column,value\n1,1,1\n"))) == {(1, 1): 1}
 

@@ -8,8 +8,7 @@ import pytest
 
 from fillrank import Observations, read
 from fillrank.errors import InputError, ReadError, UnknownNameError
-from fillrank.io import parquet
-from fillrank.io import text as text_module
+from fillrank.io import long_text, parquet
 from helpers.same_entries import assert_same
 
 TEXT = "user,item,rating,w\nAna,tea,5,0.5\nBen,tea,3,1\nBen,milk,1,2\nAna,milk,,\n"
@@ -46,7 +45,7 @@ def test_pyarrow_reads_the_same_weights(options, monkeypatch):
     lines = [f"{i},{j},{i + j},{1 + i / j}" for i in range(1, 9) for j in range(1, 7)]
     text = "\n".join(["user,item,rating,w", *lines])
     expected = read_text(text, **options)
-    monkeypatch.setattr(text_module, "SMALL", 0)
+    monkeypatch.setattr(long_text, "SMALL", 0)
     assert_same(read_text(text, **options), expected)
 
 

@@ -5,8 +5,9 @@ import pytest
 
 from fillrank.features.blocks import Block, Blocks, Field, PatternCode, TableCode
 from fillrank.posterior.feature_effects import feature_effects, variance_shares
-from fillrank.posterior.low_rank import LowRankPosterior, quantiles
+from fillrank.posterior.low_rank import LowRankPosterior
 from fillrank.posterior.mean import mean_draw
+from fillrank.posterior.predictive import quantiles
 from fillrank.samplers.model import Draw, Noise
 from fillrank.table.units import Units
 

@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 import fillrank.posterior.fold_in as module
-from fillrank.kernels import new_row_values
+from fillrank.kernels import new_row_values, new_rows
 from fillrank.posterior.fold_in import empirical_law, fold_in_rows
 from fillrank.posterior.mean import mean_draw
 from fillrank.runtime.threads import Workers
@@ -116,6 +116,7 @@ _PLACES = {
 def test_a_planted_bug_is_caught(monkeypatch, name):
     function, old, new = BUGS[name]
     place, users = _PLACES[function]
-    plant(monkeypatch, place, function, old, new, users, into=(module,))
-    set_constants(monkeypatch, module, {}, users=("_regress_rows",))  # compiled again
+    plant(monkeypatch, place, function, old, new, users, into=(new_rows,))
+    set_constants(monkeypatch, new_rows, {}, users=("regress_rows",))  # compiled again
+    monkeypatch.setattr(module, "regress_rows", new_rows.regress_rows)
     assert _p_value(unequal="precision" in name) < 1e-9

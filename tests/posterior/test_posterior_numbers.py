@@ -9,8 +9,9 @@ from scipy.stats import t as student_t
 
 from fillrank.errors import InputError
 from fillrank.kernels.predictions import pair_values
-from fillrank.posterior.low_rank import LowRankPosterior, _share_out, quantiles
+from fillrank.posterior.low_rank import LowRankPosterior, _share_out
 from fillrank.posterior.mean import mean_draw
+from fillrank.posterior.predictive import quantiles
 from fillrank.posterior.recommend import TopQuery, nothing_left_out
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw, Noise

@@ -21,7 +21,7 @@ from fillrank.features.blocks import Blocks
 from fillrank.features.given import GivenFeatures
 from fillrank.run import checkpoint, loop, recorder
 from fillrank.run.checkpoint import Checkpoint
-from fillrank.samplers import bpmf, gasr, gasr_published
+from fillrank.samplers import bpmf, gasr, gasr_published, valid_states
 from fillrank.storage import array_file, atomic_write, folders
 from fillrank.storage.array_file import read, write
 from helpers.given_features import fit_given, given_for, table_block
@@ -847,13 +847,12 @@ def test_the_states_of_real_chains_are_valid(method, module, name, monkeypatch):
 
     def is_valid(chain):
         if module is bpmf:
-            return bpmf.is_valid_state(chain.state, chain.infos)
-        return gasr.is_valid_state(chain.state, chain.infos, chain.context.features)
+            return valid_states.is_valid_bpmf_state(chain.state, chain.infos)
+        return valid_states.is_valid_gasr_state(chain.state, chain.infos, chain.context.features)
 
-    for sampler in (gasr, bpmf):
-        monkeypatch.setattr(sampler, "LARGEST_ENTRY", 1e6)
-        monkeypatch.setattr(sampler, "LARGEST_SIGNAL", 1e9)
-    monkeypatch.setattr(gasr, "_BEYOND", 1e-4)
+    monkeypatch.setattr(valid_states, "LARGEST_ENTRY", 1e6)
+    monkeypatch.setattr(valid_states, "LARGEST_SIGNAL", 1e9)
+    monkeypatch.setattr(valid_states, "_BEYOND", 1e-4)
     seen = []
 
     def take(self, step, right=recorder.Recorder.take):

@@ -9,6 +9,7 @@ from fillrank.runtime.threads import Workers
 from fillrank.samplers import bpmf, gasr
 from fillrank.samplers.feature_steps import first_weights
 from fillrank.samplers.gasr import Context, Options
+from fillrank.samplers.valid_states import is_valid_gasr_state
 from reference.feature_cases import make_sides
 from reference.small_tables import FullTable, Table, dense_signal, parts_of, random_state
 
@@ -65,7 +66,7 @@ class Problem:
 def test_factors_and_weights_stay_in_their_balls(dtype, full):
     problem = Problem(gasr, (14, 9), dtype, full)
     for state, _ in problem.chain(100):
-        assert gasr.is_valid_state(state, [], problem.features)
+        assert is_valid_gasr_state(state, [], problem.features)
         sides = (
             (state.left, state.mu, state.row_weights, problem.features.rows),
             (state.right, state.nu, state.column_weights, problem.features.columns),

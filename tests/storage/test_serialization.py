@@ -8,8 +8,9 @@ import pytest
 
 from fillrank.errors import InputError, ReadError
 from fillrank.kernels.ordinal import Scorer
-from fillrank.posterior.model_file import _Levels, _LowRank, _StoredDraw, _StoredNoise
+from fillrank.posterior.model_file import _Levels
 from fillrank.posterior.stored_features import stored_side
+from fillrank.posterior.stored_low_rank import StoredDraw, StoredLowRank, StoredNoise
 from fillrank.samplers import bpmf, gasr, ipm3f
 from fillrank.samplers.feature_steps import Weights
 from fillrank.samplers.model import Effect, Noise
@@ -355,8 +356,8 @@ def array(*shape, dtype=np.float32):
 
 
 def draw():
-    noise = _StoredNoise(0.1, array(4, dtype=np.float64), None, math.inf)
-    return _StoredDraw(array(4, 2), array(3, 2), noise)
+    noise = StoredNoise(0.1, array(4, dtype=np.float64), None, math.inf)
+    return StoredDraw(array(4, 2), array(3, 2), noise)
 
 
 def noise_state():
@@ -389,12 +390,12 @@ STORED = {
         ipm3f.State(np.ones((4, 0)), np.ones((3, 0)), array(4, 4, dtype=np.float64), 5),
     ),
     "posterior": (
-        _LowRank,
-        _LowRank([draw(), draw()], Units.equal(3.5, 1.1, 3, (1.0, 5.0)), draw(), None, None, None),
+        StoredLowRank,
+        StoredLowRank([draw(), draw()], Units.equal(3.5, 1.1, 3, (1.0, 5.0)), draw(), None, None, None),
     ),
     "no scale, features": (
-        _LowRank,
-        _LowRank(
+        StoredLowRank,
+        StoredLowRank(
             [draw()], Units.equal(0.0, 1.0, 3, None), draw(),
             stored_side(given_for((4, 3)).blocks.rows, [array(4, 2)]), None, None,
         ),

@@ -15,6 +15,7 @@ from fillrank.cli.comparison_results import (
     show_comparison,
     write_figures,
 )
+from fillrank.cli.fit_cost import report_cost
 from fillrank.cli.messages import report, show_files
 from fillrank.cli.models import SAMPLERS, Settings
 from fillrank.cli.ranking import Relevant, Scoring, Top, read_options
@@ -106,7 +107,7 @@ def compare(
     ]
     comparison = Comparison(of_methods, parts, scoring, models.has_own_units(settings, data))
     if not quiet:
-        models.report_cost(of_methods, data, times=splits)
+        report_cost(of_methods, data, times=splits)
     interrupted = False
     try:
         comparison.run(quiet)

@@ -9,6 +9,7 @@ import numpy as np
 
 import fillrank as fr
 from fillrank.cli import models
+from fillrank.cli.fit_cost import estimate_cost
 from fillrank.cli.group_scores import GroupResults, SplitScores, pool_splits
 from fillrank.cli.messages import describe_error, escape, format_duration, report
 from fillrank.cli.models import SAMPLERS, Settings
@@ -81,7 +82,7 @@ class Comparison:
     def _expected_seconds(self) -> dict[str, float]:
         train = self.splits[0].train
         return {
-            each.name: models.estimate_cost(
+            each.name: estimate_cost(
                 each.settings, train, available_threads(each.settings.threads)
             ).seconds
             for each in self.candidates

@@ -17,6 +17,7 @@ from fillrank.cli import features, models, options, output, source, summary
 from fillrank.cli import messages as cli_messages
 from fillrank.cli.completed_table import Written, is_written_wide, write_missing, write_wide
 from fillrank.cli.features import Features
+from fillrank.cli.fit_cost import report_cost
 from fillrank.cli.group_scores import pool_splits, score_model
 from fillrank.cli.imputation_file import write_imputations
 from fillrank.cli.messages import Results, show_files, show_results
@@ -246,7 +247,7 @@ def fit(job: Job, data: Observations) -> tuple[Evaluation | None, Any]:
     given = features.read(job.source, data)
     holds_out = job.hold_out > 0 and data.n_entries >= FEWEST_TO_HOLD_OUT
     if not job.quiet:
-        models.report_cost(job.settings, data, times=1 + holds_out)
+        report_cost(job.settings, data, times=1 + holds_out)
     job.report("Fitting all entries.")
     model = models.fit(job.settings, data, progress=not job.quiet, features=given)
     # One choice for the table, as its kinds and units are: it fits no held-out value better.

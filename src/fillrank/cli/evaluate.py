@@ -8,6 +8,7 @@ import typer
 import fillrank as fr
 from fillrank.cli import features, models, options, source, summary
 from fillrank.cli.features import Features
+from fillrank.cli.fit_cost import report_cost
 from fillrank.cli.group_scores import (
     GroupResults,
     SplitScores,
@@ -69,7 +70,7 @@ def evaluate(
     given = features.read(origin, data)
     splits = _splits(data, given, folds or _USUAL_FOLDS, hold_out, settings.seed)
     if not quiet:
-        models.report_cost(settings, data, len(splits))
+        report_cost(settings, data, len(splits))
     scores = []
     for number, split in enumerate(splits, start=1):
         if not quiet:

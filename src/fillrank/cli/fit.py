@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fillrank.cli import features, models, options, output, source, summary
+from fillrank.cli.fit_cost import report_cost
 from fillrank.cli.messages import escape, report, show_files, show_results
 from fillrank.cli.models import Settings
 from fillrank.cli.signals import INTERRUPTED
@@ -107,7 +108,7 @@ def _fit_locally(settings: Settings, origin: Source, quiet: bool) -> Any:
     data = source.read(origin, quiet)
     given = features.read(origin, data)
     if not quiet:
-        models.report_cost(settings, data)
+        report_cost(settings, data)
     return models.fit(settings, data, progress=not quiet, features=given)
 
 

@@ -15,8 +15,8 @@ import typer
 
 from fillrank.cli import models, options
 from fillrank.cli.features import Features, read_new
+from fillrank.cli.labels import Labels
 from fillrank.cli.messages import show_files
-from fillrank.cli.models import Labels
 from fillrank.cli.results import check_target, write_cells
 from fillrank.cli.source import STANDARD
 from fillrank.cli.titles import TitleFiles

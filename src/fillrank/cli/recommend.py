@@ -9,8 +9,8 @@ import typer
 import fillrank as fr
 from fillrank.cli import models, options
 from fillrank.cli.features import Features, labels_of, read_new
+from fillrank.cli.labels import Labels
 from fillrank.cli.messages import show_files
-from fillrank.cli.models import Labels
 from fillrank.cli.predict import Pairs, read_pairs
 from fillrank.cli.results import check_target, write_cells
 from fillrank.cli.titles import TitleFiles

@@ -29,7 +29,8 @@ from fillrank.estimators.indicator import (
     indicator_names,
     missing_indicators,
 )
-from fillrank.posterior.low_rank import Axis, Kind, Statistic
+from fillrank.features.new_rows import Axis
+from fillrank.posterior.predictive import Kind, Statistic
 from fillrank.posterior.protocol import Posterior
 from fillrank.posterior.recommend import By
 from fillrank.posterior.record import Record

@@ -21,6 +21,7 @@ from fillrank.samplers import bpmf
 from fillrank.samplers.gasr import Options
 from fillrank.samplers.model import Data
 from fillrank.samplers.noise_steps import first_noise
+from fillrank.samplers.valid_states import is_valid_bpmf_state
 from fillrank.solvers.rank import largest_rank
 from fillrank.solvers.starts import column_noise_start, spectral_start
 from fillrank.validation import check_choice, check_real
@@ -301,7 +302,7 @@ class BPMF(SamplerEstimator):
             resumption=Resumption(
                 bpmf.Info,
                 bpmf.traced(model.noise, model.features),
-                partial(bpmf.is_valid_state, intervals=model.intervals),
+                partial(is_valid_bpmf_state, intervals=model.intervals),
                 model.features.some_values(),
             ),
         )

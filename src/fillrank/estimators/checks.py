@@ -6,7 +6,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fillrank.errors import InputError, Setting, SmallTableWarning, UnitsWarning
+from fillrank.estimators.table_model import law_of
+from fillrank.noise.laws import GAUSSIAN, LAWS
 from fillrank.runtime.warnings import warn_user
+from fillrank.table.kinds import check_kinds
 from fillrank.table.observations import Observations
 
 # The scale of columns with fewer entries is not judged. Smaller ratios of scales can result from random
@@ -35,6 +38,60 @@ def check_value_range(value_range: Any, observations: Observations) -> tuple[flo
             value=value_range,
         )
     return low, high
+
+
+def check_likelihood(
+    likelihood: str, robust: bool, units: str, noise: str, kinds: Any, thresholds: str
+) -> None:
+    """Reject settings of a sampler that its likelihood does not have."""
+    _check_kinds(kinds, likelihood)
+    _check_thresholds(thresholds, likelihood)
+    _check_law(likelihood, robust, units, noise)
+
+
+def _check_kinds(kinds: Any, likelihood: str) -> None:
+    """Reject kinds that are neither "auto" nor a mapping, or that the likelihood contradicts."""
+    check_kinds(kinds)
+    if not isinstance(kinds, str) and likelihood != "auto":
+        raise InputError(
+            "a likelihood is for all columns, so kinds of single columns cannot be given with it",
+            place=Setting("likelihood"),
+            value=likelihood,
+        )
+
+
+def _check_thresholds(thresholds: str, likelihood: str) -> None:
+    """Reject thresholds by row for values that are not levels of one scale."""
+    if thresholds == "rows" and likelihood != "ordered":
+        raise InputError(
+            "thresholds by row are for ratings, whose values are levels of one scale",
+            place=Setting("thresholds"),
+            value=thresholds,
+            advice=("Use ", Setting("likelihood", "ordered"), "."),
+        )
+
+
+def _check_law(likelihood: str, robust: bool, units: str, noise: str) -> None:
+    """Reject settings that the likelihood does not have."""
+    law, given = LAWS[law_of(likelihood)], Setting("likelihood", likelihood)
+    if law is not GAUSSIAN and robust:
+        raise InputError(
+            "robust noise has a Student-t distribution, and the likelihood says another one",
+            place=given,
+            advice=("Leave out ", Setting("robust"), " or ", Setting("likelihood"), "."),
+        )
+    if law.of_levels and units == "columns":
+        raise InputError(
+            "all columns have the same two values, so they have no units of their own",
+            place=given,
+            advice=("Leave out ", Setting("units"), "."),
+        )
+    if law.of_levels and noise not in ("auto", "one"):
+        raise InputError(
+            "two values cannot say how large the noise of a row or column is",
+            place=given,
+            advice=("Leave out ", Setting("noise"), "."),
+        )
 
 
 def few_entries(n_entries: int, fewest: int) -> str:

@@ -20,9 +20,10 @@ from fillrank.run.chains import Chain, Resumption, Sampler
 from fillrank.run.loop import Plan
 from fillrank.runtime.threads import Workers
 from fillrank.samplers import gasr, gasr_published
-from fillrank.samplers.gasr import Context, Info, Options, State, init, is_valid_state
+from fillrank.samplers.gasr import Context, Info, Options, State, init
 from fillrank.samplers.model import Data, Start
 from fillrank.samplers.monte_carlo_em import adapt
+from fillrank.samplers.valid_states import is_valid_gasr_state
 from fillrank.solvers.starts import (
     column_noise_start,
     hasi_start,
@@ -357,7 +358,7 @@ class GASR(SamplerEstimator):
             resumption=Resumption(
                 Info,
                 gasr.traced(model.noise, model.features),
-                partial(is_valid_state, features=model.features, intervals=model.intervals),
+                partial(is_valid_gasr_state, features=model.features, intervals=model.intervals),
                 model.features.some_values(),
             ),
         )

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from fillrank.estimators.table_model import TableModel
 from fillrank.noise.laws import LawName
-from fillrank.posterior.low_rank import log_densities
+from fillrank.posterior.predictive import log_densities
 from fillrank.run.chains import Chain, Sampler
 from fillrank.samplers.model import Data
 from fillrank.table.entries import Entries, transpose

@@ -16,7 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from fillrank.completions.convergence import few_draws
 from fillrank.errors import InputError, NotSupportedError, Setting, Text
 from fillrank.estimators.base import Estimator
-from fillrank.estimators.checks import check_value_range, seed_from, warn_of_few_entries
+from fillrank.estimators.checks import (
+    check_likelihood,
+    check_value_range,
+    seed_from,
+    warn_of_few_entries,
+)
 from fillrank.estimators.convergence import warn_unconverged
 from fillrank.estimators.noise_trial import decide_row_noise
 from fillrank.estimators.run_result import reason_to_continue, run_result, within_table
@@ -35,13 +40,13 @@ from fillrank.estimators.table_model import (
     table_model,
 )
 from fillrank.features.given import NOT_GIVEN, GivenFeatures, given_features
+from fillrank.features.new_rows import Axis
 from fillrank.features.pattern import mask_of, pattern_blocks
 from fillrank.kernels.gaussian_rows import gaussian_rows
 from fillrank.noise.law import Law
 from fillrank.noise.laws import GAUSSIAN, LAWS
 from fillrank.posterior.diagnostics import Diagnostics
 from fillrank.posterior.loo import Loo
-from fillrank.posterior.low_rank import Axis
 from fillrank.run.chains import Chain, ObservedData, Sampler
 from fillrank.run.checkpoint import Checkpoint
 from fillrank.run.loop import (
@@ -59,7 +64,6 @@ from fillrank.runtime.progress import report_once, report_progress
 from fillrank.runtime.threads import Workers, one_blas_thread
 from fillrank.runtime.warnings import warn_user
 from fillrank.samplers.model import CompleteData, Data, Draw, RemoteData, detect_complete
-from fillrank.table.kinds import check_kinds
 from fillrank.table.latent import latent_data
 from fillrank.table.observations import Observations, fingerprint
 from fillrank.table.units import Units, pad_to_two_rows, standardise
@@ -540,36 +544,14 @@ class SamplerEstimator(Estimator):
         check_choice("likelihood", self.likelihood, LIKELIHOODS)
         check_choice("thresholds", self.thresholds, THRESHOLDS)
         check_choice("round", self.round, (True, False))
-        _check_kinds(self.kinds, self.likelihood)
-        _check_thresholds(self.thresholds, self.likelihood)
-        self._check_law()
+        check_likelihood(
+            self.likelihood, self.robust, self.units, self.noise, self.kinds, self.thresholds
+        )
         check_integer("n_chains", self.n_chains, 1)
         if self.max_rank != "auto":
             check_integer("max_rank", self.max_rank, 1)
         if self.n_threads is not None:
             check_integer("n_threads", self.n_threads, 1)
-
-    def _check_law(self) -> None:
-        """Reject settings that the likelihood does not have."""
-        law, given = self._law, Setting("likelihood", self.likelihood)
-        if law is not GAUSSIAN and self.robust:
-            raise InputError(
-                "robust noise has a Student-t distribution, and the likelihood says another one",
-                place=given,
-                advice=("Leave out ", Setting("robust"), " or ", Setting("likelihood"), "."),
-            )
-        if law.of_levels and self.units == "columns":
-            raise InputError(
-                "all columns have the same two values, so they have no units of their own",
-                place=given,
-                advice=("Leave out ", Setting("units"), "."),
-            )
-        if law.of_levels and self.noise not in ("auto", "one"):
-            raise InputError(
-                "two values cannot say how large the noise of a row or column is",
-                place=given,
-                advice=("Leave out ", Setting("noise"), "."),
-            )
 
     def _plan(self, n_entries: int) -> Plan:
         auto = self.n_sweeps == "auto"
@@ -675,28 +657,6 @@ class SamplerEstimator(Estimator):
         check_is_fitted(self)
         shape = self._run_state.model.latent_shape(self.observations_.shape)
         return within_table(self._run_state.run.recorder.draws, shape)
-
-
-def _check_thresholds(thresholds: str, likelihood: str) -> None:
-    """Reject thresholds by row for values that are not levels of one scale."""
-    if thresholds == "rows" and likelihood != "ordered":
-        raise InputError(
-            "thresholds by row are for ratings, whose values are levels of one scale",
-            place=Setting("thresholds"),
-            value=thresholds,
-            advice=("Use ", Setting("likelihood", "ordered"), "."),
-        )
-
-
-def _check_kinds(kinds: Any, likelihood: str) -> None:
-    """Reject kinds that are neither "auto" nor a mapping, or that the likelihood contradicts."""
-    check_kinds(kinds)
-    if not isinstance(kinds, str) and likelihood != "auto":
-        raise InputError(
-            "a likelihood is for all columns, so kinds of single columns cannot be given with it",
-            place=Setting("likelihood"),
-            value=likelihood,
-        )
 
 
 def _cells_of(observations: Observations, data: Data, model: TableModel) -> Data:

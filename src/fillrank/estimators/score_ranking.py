@@ -20,7 +20,6 @@ from fillrank.validation import as_generator, check_choice, check_integer, check
 Relevant = float | Literal["above_mean", "all"]
 # "popular" ranks without a model.
 Ranking = By | Literal["popular"]
-MEASURES = ("precision", "recall", "ndcg", "mrr", "hit_rate", "catalogue_coverage")
 # Recommended columns that are compared with the relevant ones at a time.
 _AT_ONCE = 2**20
 

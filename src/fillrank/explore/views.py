@@ -101,14 +101,13 @@ class ModelView:
         """The description of the model."""
         data = self.model.observations_
         n_rows, n_columns = data.shape
-        rank = getattr(self.model, "rank_", None)
         return {
             "title": self.title,
             "method": self.model.method,
             "rows": n_rows,
             "columns": n_columns,
             "entries": len(data) if self.has_entries else None,
-            "rank": None if rank is None else int(rank),
+            "rank": int(self.model.record.rank),
             "not_converged": self._describe_convergence(),
             "intervals": self.has_intervals,
             "level": LEVEL,

@@ -9,8 +9,9 @@ import numpy as np
 from fillrank.errors import ReadError
 from fillrank.io.label_files import find_label_file, read_fields, read_frame
 from fillrank.io.read import located_errors
-from fillrank.io.text import TextTable, open_table
+from fillrank.io.text_header import open_table
 from fillrank.io.text_lines import parse_number
+from fillrank.io.text_table import TextTable
 from fillrank.table.feature_table import FeatureTable, KnownLabels, frame_features, labels_note
 from fillrank.table.labels import as_labels
 from fillrank.table.missing_values import MISSING_WORDS

@@ -10,7 +10,7 @@ import narwhals as nw
 from fillrank.errors import ReadError
 from fillrank.io.parquet import ParquetFile, open_parquet, read_parquet
 from fillrank.io.read import TEXT_ENDINGS, SourceFile, find_files
-from fillrank.io.text import TextTable
+from fillrank.io.text_table import TextTable
 from fillrank.runtime.memory import check_memory
 
 # Memory of a cell of a text file, as text and as a number; and of one in Parquet.

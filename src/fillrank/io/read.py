@@ -27,7 +27,7 @@ from fillrank.io.matrix_market import read_matrix_market
 from fillrank.io.numpy_files import read_npy, read_npz
 from fillrank.io.parquet import ParquetFile, read_parquet_table
 from fillrank.io.spreadsheets import read_sheet
-from fillrank.io.text import KnownText
+from fillrank.io.text_header import KnownText
 from fillrank.io.text_layout import ReadTable, read_text
 from fillrank.io.typed_cells import JsonLayout, TypedCells
 from fillrank.table.frames import is_data_frame

@@ -7,14 +7,10 @@ import numpy as np
 
 from fillrank.errors import ReadError
 from fillrank.io.dialect import Dialect, find_dialect
-from fillrank.io.text import (
-    KnownText,
-    LabelledTriplets,
-    TextTable,
-    open_table,
-    parse_long,
-)
+from fillrank.io.long_text import LabelledTriplets, parse_long
+from fillrank.io.text_header import KnownText, open_table
 from fillrank.io.text_lines import parse_number
+from fillrank.io.text_table import TextTable
 from fillrank.io.typed_cells import TypedCells
 from fillrank.io.wide_text import read_wide
 from fillrank.table.frames import Origin

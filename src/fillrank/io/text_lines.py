@@ -4,9 +4,13 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
+from fillrank.table.labels import as_labels
 from fillrank.table.number_text import COMMA, POINT, NumberStyle, looks_like_number
 from fillrank.table.number_text import parse_number as parse_text_number
 
@@ -14,6 +18,7 @@ from fillrank.table.number_text import parse_number as parse_text_number
 DELIMITERS = {"::": "'::'", "\t": "tab", ";": "';'", "|": "'|'", ",": "','", " ": "white space"}
 BLANK = " \t\r\n,;|:"  # lines of only these characters are blank
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # 007 is a code, not a number
 _CHUNK = 2**16  # characters that are split into lines together
 
 
@@ -78,3 +83,18 @@ def are_numbers(cells: Sequence[str], delimiter: str) -> bool:
     """
     base = plain_style(delimiter)
     return 2 * sum(not looks_like_number(cell, base) for cell in cells) <= len(cells)
+
+
+def parse_labels(labels: list[str]) -> np.ndarray:
+    """Convert labels to integers if all are written as such; otherwise they stay text.
+
+    Examples
+    --------
+    >>> parse_labels(["1", "10"]), parse_labels(["01", "10"])
+    (array([ 1, 10]), array(['01', '10'], dtype=object))
+    """
+    if all(_INTEGER.fullmatch(label) for label in labels):
+        # Some may be too long for int64, or for Python's limit on digits.
+        with suppress(OverflowError, ValueError):
+            return np.array([int(label) for label in labels], dtype=np.int64)
+    return as_labels(labels)

@@ -13,8 +13,8 @@ from fillrank.errors import FileLocation, InputError, ReadError, Setting, Text
 from fillrank.io.files import decode, read_bytes
 from fillrank.io.label_files import find_label_file, read_fields, read_frame
 from fillrank.io.read import SourceFile, find_files, located_errors
-from fillrank.io.text import open_table, parse_labels
-from fillrank.io.text_lines import parse_number
+from fillrank.io.text_header import open_table
+from fillrank.io.text_lines import parse_labels, parse_number
 from fillrank.table.feature_table import KnownLabels
 from fillrank.table.labels import as_labels, as_text, format_labels, is_missing
 from fillrank.table.missing_values import MISSING_WORDS

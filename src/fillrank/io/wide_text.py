@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fillrank.errors import FileLocation, InputError, ReadError
-from fillrank.io.text import MISSING_HINT, TextTable, parse_labels
+from fillrank.io.text_lines import parse_labels
+from fillrank.io.text_table import MISSING_HINT, TextTable
 from fillrank.runtime.memory import check_memory
 from fillrank.table.frame_columns import code_remark, find_codes
 from fillrank.table.frames import Origin

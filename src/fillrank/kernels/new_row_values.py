@@ -142,7 +142,7 @@ def start_values(tile, n, ends, precision, approximation, stream, row):
 def draw_levels_of_row(entries, i, regression, tile, origin, w, stream, weighted):
     """Draw weights and working responses of a row of levels, given w.
 
-    ``weighted`` becomes the tile with them; ``origin`` is as in `_draw_values`.
+    ``weighted`` becomes the tile with them; ``origin`` is as in `find_ends`.
     """
     first, k = entries.pointers[i], w.size
     for t in range(origin.size):

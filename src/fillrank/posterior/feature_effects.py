@@ -13,7 +13,8 @@ import numpy as np
 
 from fillrank.features.blocks import Block, TableCode
 from fillrank.features.new_rows import Axis, side_of
-from fillrank.posterior.low_rank import LowRankPosterior, quantiles
+from fillrank.posterior.low_rank import LowRankPosterior
+from fillrank.posterior.predictive import quantiles
 from fillrank.samplers.model import Draw
 
 

@@ -11,21 +11,21 @@ from scipy.special import logsumexp
 
 from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import Blocks
+from fillrank.features.new_rows import Axis
 from fillrank.kernels.predictions import pair_values
 from fillrank.noise.laws import LAWS
-from fillrank.posterior.imputation import Imputations
+from fillrank.posterior.kind_imputations import KindImputations
 from fillrank.posterior.kind_predictions import (
     Latent,
-    between,
     level_log_likelihood,
     level_probabilities,
     level_quantile,
-    levels_of,
     log_density,
     mean_value,
     mean_within,
 )
-from fillrank.posterior.low_rank import Axis, Kind, LowRankPosterior, Statistic
+from fillrank.posterior.low_rank import LowRankPosterior
+from fillrank.posterior.predictive import Kind, Statistic
 from fillrank.posterior.recommend import Top, TopQuery
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw
@@ -206,9 +206,7 @@ class KindPosterior:
     ) -> np.ndarray:
         """Means of values that are known to be in intervals with the ends (cells, 2)."""
         out = np.empty(len(rows))
-        for g in np.unique(self.coding.scale_of[columns]).tolist():
-            mine = np.flatnonzero(self.coding.scale_of[columns] == g)
-            scale = self.coding.scales[g]
+        for scale, mine in self.coding.by_scale(columns):
             for first in range(0, mine.size, _BLOCK):
                 at = mine[first : first + _BLOCK]
                 latent = self._latent(rows[at], columns[at], 0, self.low_rank.draws)
@@ -220,9 +218,7 @@ class KindPosterior:
     ) -> np.ndarray:
         """Logarithms of the predictive density at new observations; of levels, of their probability."""
         out = np.empty(len(rows))
-        for g in np.unique(self.coding.scale_of[columns]).tolist():
-            mine = np.flatnonzero(self.coding.scale_of[columns] == g)
-            scale = self.coding.scales[g]
+        for scale, mine in self.coding.by_scale(columns):
             i, j, at = rows[mine], columns[mine], values[mine]
             if scale.kind == "number":
                 standard, latent = scale.standard(at), self.coding.first_latent[j]
@@ -241,9 +237,7 @@ class KindPosterior:
     ) -> np.ndarray:
         """Logarithms of the density, or of the probability of levels, under every draw."""
         out = np.empty((self.n_draws, len(rows)))
-        for g in np.unique(self.coding.scale_of[columns]).tolist():
-            mine = np.flatnonzero(self.coding.scale_of[columns] == g)
-            scale = self.coding.scales[g]
+        for scale, mine in self.coding.by_scale(columns):
             i, j, at = rows[mine], columns[mine], values[mine]
             own = None if weights is None else weights[mine]
             if scale.kind == "number":
@@ -280,7 +274,7 @@ class KindPosterior:
 
     def imputations(self, n: int, seed: int) -> KindImputations:
         """Draws of complete tables."""
-        return KindImputations(self, n, seed)
+        return KindImputations(self.low_rank, self.coding, n, seed)
 
     # New rows and columns
 
@@ -419,13 +413,12 @@ class KindPosterior:
     ) -> np.ndarray:
         """Compute numbers for every cell, scale by scale, in blocks, on all threads."""
         result = np.empty(len(rows)) if out is None else out
-        for g in np.unique(self.coding.scale_of[columns]).tolist():
-            mine = np.flatnonzero(self.coding.scale_of[columns] == g)
+        for scale, mine in self.coding.by_scale(columns):
 
-            def work(start: int, stop: int, g: int = g, mine: np.ndarray = mine) -> None:
+            def work(start: int, stop: int, scale: Scale = scale, mine: np.ndarray = mine) -> None:
                 for first, last in _blocks(start, stop):
                     at = mine[first:last]
-                    result[..., at] = one(self.coding.scales[g], rows[at], columns[at])
+                    result[..., at] = one(scale, rows[at], columns[at])
 
             self._share_out(work, mine.size, workers)
         return result
@@ -562,59 +555,3 @@ class KindPosterior:
 def _thresholds_of(rows: np.ndarray, draws: list[Draw]) -> np.ndarray:
     """The thresholds (draws, cells, L + 1) of cells in these rows; empty if rows do not differ."""
     return np.array([drawn.thresholds_of(rows) for drawn in draws])
-
-
-class KindImputations(Imputations):
-    """Draws of what would be observed, in the values of each column."""
-
-    def __init__(self, posterior: KindPosterior, n: int, seed: int):
-        super().__init__(posterior.low_rank, n, seed)
-        self._coding = posterior.coding
-
-    def row(self, number: int, i: int) -> np.ndarray:
-        """The values of an imputation in all cells of a row."""
-        latent, coding, drawn = super().row(number, i), self._coding, self.draw(number)
-        thresholds = drawn.thresholds_of(np.array([i]))
-        out = np.empty(coding.scale_of.size)
-        for j in range(out.size):
-            scale = coding.scale(j)
-            own = latent[coding.first_latent[j] : coding.first_latent[j + 1], np.newaxis]
-            if scale.has_levels:
-                out[j] = levels_of(scale, own, drawn.limits, thresholds)[0]
-            else:
-                out[j] = scale.restored(own[0])[0]
-        return out
-
-    def replicate(
-        self, number: int, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray | None
-    ) -> np.ndarray:
-        """New observations of the cells under a draw, in the values of each column."""
-        rng, coding, drawn = self._replication(number), self._coding, self.draw(number)
-        out = np.empty(len(rows))
-        for g in np.unique(coding.scale_of[columns]).tolist():
-            mine, scale = np.flatnonzero(coding.scale_of[columns] == g), coding.scales[g]
-            i, first = rows[mine], coding.first_latent[columns[mine]]
-            own = None if weights is None else weights[mine]
-            latent = np.array(
-                [self._noisy(number, i, first + k, own, rng) for k in range(scale.n_latent)]
-            )
-            if scale.has_levels:
-                out[mine] = levels_of(scale, latent, drawn.limits, drawn.thresholds_of(i))
-            else:
-                out[mine] = scale.restored(latent[0])
-        return out
-
-    def within(
-        self, number: int, rows: np.ndarray, columns: np.ndarray, ends: np.ndarray
-    ) -> np.ndarray:
-        """Draws of values that are known to be in intervals with the ends (cells, 2)."""
-        drawn, coding = self.draw(number), self._coding
-        u = np.random.default_rng([self._seed, number]).random(len(rows))
-        latent = coding.first_latent[columns]
-        z, s = drawn.at(rows, latent), np.sqrt(drawn.noise.at(rows, latent))
-        out = np.empty(len(rows))
-        for g in np.unique(coding.scale_of[columns]).tolist():
-            mine, scale = coding.scale_of[columns] == g, coding.scales[g]
-            low, high = (latent_ends(scale, ends[mine]) - z[mine]) / s[mine]
-            out[mine] = scale.restored(z[mine] + s[mine] * between(low, high, u[mine]))
-        return np.clip(out, *ends.T)

@@ -11,8 +11,9 @@ import numpy as np
 from fillrank.draws.streams import chain_key
 from fillrank.errors import NotSupportedError
 from fillrank.features.blocks import NO_BLOCKS, Blocks
+from fillrank.features.new_rows import Axis
 from fillrank.kernels.ordinal import Scorer, add_levels, add_margins
-from fillrank.posterior.low_rank import Axis, Statistic
+from fillrank.posterior.predictive import Statistic
 from fillrank.posterior.protocol import SignalPosterior
 from fillrank.posterior.recommend import Top, TopQuery, best_by_score
 from fillrank.runtime.threads import Workers

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, logsumexp, ndtri
+from scipy.special import logsumexp
 
 from fillrank.errors import InputError, NotSupportedError, Setting
 from fillrank.features.blocks import NO_BLOCKS, Block, Blocks
-from fillrank.features.new_rows import Axis as Axis
 from fillrank.features.new_rows import (
+    Axis,
     is_given,
     known_blocks,
     new_values,
@@ -23,7 +23,6 @@ from fillrank.features.new_rows import (
 from fillrank.kernels.gaussian_rows import NO_LIMITS
 from fillrank.kernels.predictions import (
     Student,
-    mixture_quantiles,
     pair_values,
     restored_pair_values,
     student,
@@ -31,6 +30,13 @@ from fillrank.kernels.predictions import (
 from fillrank.noise.laws import LAWS, LawName
 from fillrank.posterior.fold_in import FixedNoise, RowFeatures, fold_in_rows
 from fillrank.posterior.imputation import Imputations
+from fillrank.posterior.predictive import (
+    Kind,
+    Statistic,
+    log_densities,
+    observed_quantiles,
+    quantiles,
+)
 from fillrank.posterior.recommend import Top, TopQuery, best_by_draw, best_by_mean, best_by_quantile
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.model import Draw, Noise
@@ -39,9 +45,6 @@ from fillrank.table.latent import FAR, Coding
 from fillrank.table.new_columns import LatentColumns
 from fillrank.table.units import Units, location_and_scale, standardise_new
 
-Kind = Literal["signal", "observation"]
-Statistic = Literal["auto", "mean", "median", "mode"]
-STATISTICS: tuple[Statistic, ...] = ("auto", "mean", "median", "mode")
 # The largest number of draws in a fitted model: enough for intervals, and files stay small.
 MOST_DRAWS = 128
 # Cells processed together: all draws of a block stay in cache.
@@ -54,52 +57,11 @@ _ROUNDING = 1e-5
 _COPIES = 64
 
 
-def quantiles(values: np.ndarray, probabilities: Any) -> np.ndarray:
-    """Quantiles over draws (draws, cells): one more draw is below them with these probabilities.
-
-    That is the position p (T + 1) among T sorted draws. numpy's usual p (T - 1) + 1 makes intervals of
-    few draws too narrow: the coverage of a nominal 90% would be 88.6% with 128 draws.
-    """
-    return np.quantile(values, probabilities, axis=0, method="weibull")
-
-
 def _share_out(work: Callable[[int, int], None], n_cells: int, cost: int, workers: Workers) -> None:
     """Call ``work(start, stop)`` on ranges that cover all cells, on all threads."""
     ends = np.arange(0, n_cells + _GRAIN, _GRAIN)
     ends[-1] = n_cells
     workers.for_rows(lambda first, last: work(int(ends[first]), int(ends[last])), cost * ends)
-
-
-def _observed(
-    values: np.ndarray, scales: np.ndarray, student: Student, tails: tuple[float, float]
-) -> np.ndarray:
-    """Quantiles of new observations: of the mixture over the draws of values plus noise."""
-    spread = np.sqrt(values.var(axis=0) + (scales**2).mean(axis=0))
-    out = np.empty((2, values.shape[1]))
-    for tail, row in zip(tails, out, strict=True):
-        start = values.mean(axis=0) + ndtri(tail) * spread
-        mixture_quantiles(values, scales, student, tail, start, row)
-    return out
-
-
-def log_densities(
-    distance: np.ndarray, noise: np.ndarray, degrees: np.ndarray, law: LawName = "gaussian"
-) -> np.ndarray:
-    """Logarithms of the densities of noise with these squared scales.
-
-    Of Gaussian noise, they are t densities where the degrees of freedom are finite.
-    """
-    log_density = LAWS[law].log_density
-    if log_density is not None:
-        return log_density(distance / np.sqrt(noise)) - 0.5 * np.log(noise)
-    with np.errstate(over="ignore"):  # a value beyond all range has the density 0
-        squares = distance**2 / noise
-    normal = -0.5 * squares - 0.5 * np.log(2.0 * np.pi * noise)
-    if np.isinf(degrees).all():
-        return normal
-    nu = np.where(np.isinf(degrees), 1.0, degrees)  # not used where they are infinite
-    constant = -betaln(0.5 * nu, 0.5) - 0.5 * np.log(nu * noise)
-    return np.where(np.isinf(degrees), normal, constant - 0.5 * (nu + 1.0) * np.log1p(squares / nu))
 
 
 def _own_unit(values: np.ndarray) -> tuple[float, float]:
@@ -271,7 +233,7 @@ class LowRankPosterior:
                 if kind == "observation":
                     # Noise can also move a quantile inwards, if a few draws are far from the others.
                     scales = np.sqrt(self._noise(rows[block], columns[block]))
-                    observed = _observed(values, scales, self._student(), tails)
+                    observed = observed_quantiles(values, scales, self._student(), tails)
                     low, high = np.minimum(low, observed[0]), np.maximum(high, observed[1])
                 out[:, block] = low, high
 

@@ -9,21 +9,18 @@ layout 1 one noise variance and one unit for all cells.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from reprlib import repr as in_short
 from typing import Any, Literal, NamedTuple
 
-import narwhals as nw
 import numpy as np
 
-from fillrank.errors import FillrankError, InputError, NotSupportedError, ReadError
-from fillrank.features.blocks import Blocks
+from fillrank.errors import FillrankError, NotSupportedError, ReadError
+from fillrank.features.new_rows import Axis
 from fillrank.kernels.ordinal import Scorer
-from fillrank.noise.laws import LAWS, LawName
+from fillrank.noise.laws import LawName
 from fillrank.posterior.levels import (
     FitRows,
     FitRowsByMargin,
@@ -31,45 +28,26 @@ from fillrank.posterior.levels import (
     LevelPosterior,
     SampleRows,
 )
-from fillrank.posterior.low_rank import Axis, LowRankPosterior
 from fillrank.posterior.protocol import Posterior
 from fillrank.posterior.record import LossName, Record
-from fillrank.posterior.stored_features import (
-    StoredSide,
-    restored_blocks,
-    restored_weights,
-    stored_side,
+from fillrank.posterior.stored_low_rank import (
+    OLDER_LOW_RANK,
+    StoredLowRank,
+    restored_signal,
+    stored_low_rank,
 )
-from fillrank.posterior.stored_kinds import (
-    StoredCoding,
-    StoredRowCoding,
-    StoredType,
-    check_types,
-    restored_coding,
-    restored_posterior,
-    restored_types,
-    stored_coding,
-    stored_types,
+from fillrank.posterior.stored_table import (
+    StoredTable,
+    StoredTable3,
+    restored_table,
+    stored_table,
 )
-from fillrank.posterior.validation import (
-    check_history,
-    check_ordinal,
-    check_posterior,
-    check_summary,
-    check_traces,
-)
+from fillrank.posterior.validation import check_ordinal, check_summary, check_traces
 from fillrank.run.recorder import Traces
-from fillrank.samplers.feature_steps import share_name
-from fillrank.samplers.model import Draw, Noise
 from fillrank.solvers.fit import PathPoint
 from fillrank.storage.array_file import VERSION, Content, read, write
 from fillrank.storage.serialization import Labels, pack, unpack_all
-from fillrank.table.entries import compact_floats
-from fillrank.table.frames import Origin
-from fillrank.table.labels import check_unique
-from fillrank.table.latent import Coding
 from fillrank.table.observations import Observations
-from fillrank.table.units import Units
 from fillrank.validation import check_choice, check_integer
 from fillrank.version import __version__
 
@@ -78,7 +56,6 @@ _KIND = "model"
 _MOST_THREADS = 1024
 # Below this the losses of a table of any size exceed double precision.
 SMALLEST_MARGIN_PENALTY = 1e-4
-_Field = str | int | float | bool | None
 # The first layout that knows kinds of values.
 _FIRST_WITH_KINDS = 4
 
@@ -93,131 +70,6 @@ class ModelParts(NamedTuple):
     record: Record
     feature_names: np.ndarray | None
     folded_in: tuple[Axis, ...]
-
-
-class _Entries(NamedTuple):
-    """The entries that were fitted."""
-
-    row_index: np.ndarray
-    column_index: np.ndarray
-    values: np.ndarray
-
-
-class _WeightedEntries(NamedTuple):
-    """The entries that were fitted, with weights. Files of entries without weights do not change."""
-
-    row_index: np.ndarray
-    column_index: np.ndarray
-    values: np.ndarray
-    weights: np.ndarray
-
-
-class _MixedEntries(NamedTuple):
-    """The entries that were fitted, of which some are known to be in an interval (k, 2)."""
-
-    row_index: np.ndarray
-    column_index: np.ndarray
-    values: np.ndarray
-    weights: np.ndarray | None
-    cells: np.ndarray
-    intervals: np.ndarray
-
-
-class _Table(NamedTuple):
-    """The table that was fitted: its labels and layout, and its entries on request."""
-
-    row_labels: Labels
-    column_labels: Labels
-    layout: Literal["long", "wide", "matrix", "sparse", "triplets"]
-    backend: Literal["pandas", "polars", "pyarrow", "modin", "cudf"] | None
-    row_field: _Field
-    column_field: _Field
-    value_field: _Field
-    rows_in_index: bool
-    entries: _Entries | _WeightedEntries | _MixedEntries | None
-    column_types: list[StoredType] | None
-
-
-class _Table3(NamedTuple):
-    """The same in layouts up to 3."""
-
-    row_labels: Labels
-    column_labels: Labels
-    layout: Literal["long", "wide", "matrix", "sparse", "triplets"]
-    backend: Literal["pandas", "polars", "pyarrow", "modin", "cudf"] | None
-    row_field: _Field
-    column_field: _Field
-    value_field: _Field
-    rows_in_index: bool
-    entries: _Entries | _WeightedEntries | None
-
-
-class _StoredNoise(NamedTuple):
-    """The noise of a draw; None for precisions that are all 1."""
-
-    variance: float
-    rows: np.ndarray | None
-    columns: np.ndarray | None
-    degrees: float
-
-
-class _StoredDraw(NamedTuple):
-    left: np.ndarray
-    right: np.ndarray
-    noise: _StoredNoise
-
-
-class _LowRank(NamedTuple):
-    """The posterior of a low-rank signal, and the kinds of values if they are not all numbers."""
-
-    draws: list[_StoredDraw]
-    units: Units
-    mean: _StoredDraw
-    row_features: StoredSide | None
-    column_features: StoredSide | None
-    coding: StoredCoding | StoredRowCoding | None
-
-
-class _LowRank3(NamedTuple):
-    """The same in layout 3."""
-
-    draws: list[_StoredDraw]
-    units: Units
-    mean: _StoredDraw
-    row_features: StoredSide | None
-    column_features: StoredSide | None
-
-
-class _LowRank2(NamedTuple):
-    """The posterior of a method that predicts numbers, in layout 2."""
-
-    draws: list[_StoredDraw]
-    units: Units
-    mean: _StoredDraw
-
-
-class _Draw1(NamedTuple):
-    """A draw in layout 1."""
-
-    left: np.ndarray
-    right: np.ndarray
-    noise_variance: float
-
-
-class _Units1(NamedTuple):
-    """Units in layout 1."""
-
-    location: float
-    scale: float
-    value_range: tuple[float, float] | None
-
-
-class _LowRank1(NamedTuple):
-    """The posterior of a method that predicts numbers, in layout 1."""
-
-    draws: list[_Draw1]
-    units: _Units1
-    mean: _Draw1
 
 
 class _Levels(NamedTuple):
@@ -242,7 +94,7 @@ _COMMON: dict[str, Any] = {
 }
 _REQUIRED = {"history_", "n_features_in_", "posterior_", "rank_", "stop_reason_"}
 _SAMPLER_PARTS: dict[str, Any] = _COMMON | {
-    "posterior_": _LowRank,
+    "posterior_": StoredLowRank,
     "rank_": int,
     "rank_probabilities_": dict[int, float],
     "noise_variance_": float,
@@ -267,7 +119,7 @@ _SAMPLER_OPTIONAL = {
 }  # fmt: skip
 _SAMPLER_REQUIRED = _REQUIRED | (_SAMPLER_PARTS.keys() - _COMMON.keys() - _SAMPLER_OPTIONAL)
 _SOLVER_PARTS: dict[str, Any] = _COMMON | {
-    "posterior_": _LowRank,
+    "posterior_": StoredLowRank,
     "penalty_": float,
     "beta_": float,
     "path_": list[PathPoint],
@@ -356,7 +208,7 @@ def write_model(path: str | os.PathLike[str], model: ModelParts, with_data: bool
             for name, value in model.settings.items()
             if _NAMES_IN_FILES.get(name, name) in _LAYOUTS[model.method].settings
         },
-        "table": _table_part(model.observations, with_data),
+        "table": stored_table(model.observations, with_data),
     }
     hint = _parts_type(model.method, parts, VERSION)
     tree, arrays = pack(hint, hint(**parts))
@@ -375,11 +227,10 @@ def read_model(path: str | os.PathLike[str]) -> ModelParts:
 
 def _parts_type(method: str, names: Iterable[str], version: int) -> Any:
     """The type of the parts of these names in a version of the layout."""
-    table = _Table if version >= _FIRST_WITH_KINDS else _Table3
+    table = StoredTable if version >= _FIRST_WITH_KINDS else StoredTable3
     hints = {"settings": dict[str, Any], "table": table} | _LAYOUTS[method].parts
-    if hints["posterior_"] is _LowRank:
-        older = {1: _LowRank1, 2: _LowRank2, 3: _LowRank3}
-        hints["posterior_"] = older.get(version, _LowRank)
+    if hints["posterior_"] is StoredLowRank:
+        hints["posterior_"] = OLDER_LOW_RANK.get(version, StoredLowRank)
     if unknown := set(names) - hints.keys():
         raise ReadError(f"{method} has no such parts: {in_short(sorted(unknown))}.")
     return NamedTuple("Parts", [(name, hints[name]) for name in names])
@@ -394,54 +245,10 @@ def _as_json(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _posterior_part(posterior: Posterior) -> _LowRank | _Levels:
+def _posterior_part(posterior: Posterior) -> StoredLowRank | _Levels:
     if posterior.levels is not None:
         return _Levels([*posterior.scorers], posterior.levels)
-    signal, coding = posterior.signal.low_rank, posterior.signal.coding
-    draws, blocks = signal.draws, signal.blocks
-    return _LowRank(
-        [_stored_draw(draw) for draw in draws],
-        signal.units,
-        _stored_draw(signal.mean),
-        stored_side(blocks.rows, [draw.row_weights for draw in draws]),
-        stored_side(blocks.columns, [draw.column_weights for draw in draws]),
-        None if coding is None else stored_coding(coding, draws),
-    )
-
-
-def _stored_draw(draw: Draw) -> _StoredDraw:
-    variance, rows, columns, degrees = draw.noise
-    noise = _StoredNoise(variance, _unless_ones(rows), _unless_ones(columns), degrees)
-    return _StoredDraw(draw.left, draw.right, noise)
-
-
-def _unless_ones(precisions: np.ndarray) -> np.ndarray | None:
-    return None if bool((precisions == 1.0).all()) else precisions
-
-
-def _table_part(observations: Observations, with_data: bool) -> _Table:
-    origin = observations.origin
-    entries: _Entries | _WeightedEntries | _MixedEntries | None = None
-    if with_data:
-        entries = _Entries(observations.row_index, observations.column_index, observations.values)
-        if observations.cells is not None and observations.intervals is not None:
-            entries = _MixedEntries(
-                *entries, observations.weights, observations.cells, observations.intervals
-            )
-        elif observations.weights is not None:
-            entries = _WeightedEntries(*entries, observations.weights)
-    return _Table(
-        observations.row_labels,
-        observations.column_labels,
-        origin.layout,
-        None if origin.backend is None else origin.backend.value,
-        origin.row_field,
-        origin.column_field,
-        origin.value_field,
-        origin.rows_in_index,
-        entries,
-        stored_types(observations.column_types),
-    )
+    return stored_low_rank(posterior.signal)
 
 
 def _unpack(content: Content) -> ModelParts:
@@ -452,23 +259,19 @@ def _unpack(content: Content) -> ModelParts:
     hint = _parts_type(method, parts, content.version)
     fitted = unpack_all(hint, parts, content.arrays)._asdict()
     settings = _checked_settings(method, fitted.pop("settings", {}))
-    observations = _observations_of(fitted.pop("table", None))
+    observations = restored_table(fitted.pop("table", None))
     shape = observations.shape
     _check_parts(method, fitted, shape)
     record = _record_of(fitted)
     part = fitted["posterior_"]
-    if isinstance(part, _LowRank1):
-        part = _updated(part, shape)
-    if isinstance(part, _LowRank2):
-        part = _LowRank3(*part, row_features=None, column_features=None)
-    if isinstance(part, _LowRank3):
-        part = _LowRank(*part, coding=None)
-    if isinstance(part, _LowRank):
-        posterior: Posterior = _signal_of(part, record, observations)
-    else:
-        posterior = _levels_of(part, _row_fitter(method, settings, record), fitted, shape)
+    if isinstance(part, _Levels):
+        posterior: Posterior = _levels_of(
+            part, _row_fitter(method, settings, record), fitted, shape
+        )
         if record.traces is not None:
             check_traces(record.traces, shape)
+    else:
+        posterior = restored_signal(part, record, observations)
     names = fitted.get("feature_names_in_")
     folded_in = tuple(fitted.get("folded_in_", ()))
     return ModelParts(method, settings, observations, posterior, record, names, folded_in)
@@ -489,99 +292,6 @@ def _record_of(fitted: Mapping[str, Any]) -> Record:
     names = {f"{name}_": name for name in Record.__dataclass_fields__}
     names["likelihood_"] = "law" if "n_sweeps_" in fitted else "loss"
     return Record(**{names[name]: value for name, value in fitted.items() if name in names})
-
-
-def _updated(part: _LowRank1, shape: tuple[int, int]) -> _LowRank2:
-    """The posterior of a file in layout 1, as layout 2 has it."""
-    draws = [
-        _StoredDraw(left, right, _StoredNoise(noise_variance, None, None, math.inf))
-        for left, right, noise_variance in (*part.draws, part.mean)
-    ]
-    location, scale, value_range = part.units
-    return _LowRank2(draws[:-1], Units.equal(location, scale, shape[1], value_range), draws[-1])
-
-
-def _signal_of(part: _LowRank, record: Record, observations: Observations) -> Posterior:
-    """The posterior of a signal, or of the kinds of values that follow from it."""
-    law = _law_of(record)
-    of_levels = record.loss in ("logistic", "ordered")
-    if record.n_sweeps is None and of_levels != (part.coding is not None):
-        raise ReadError("its likelihood is not that of its values.")
-    if part.coding is None:
-        if LAWS[law].of_levels:
-            raise ReadError(f"its likelihood, {law}, is for two levels, and it has numbers.")
-        return _low_rank_of(part, record, observations.shape)
-    coding = restored_coding(part.coding, observations.column_labels)
-    if law != "gaussian":
-        _check_two_levels(coding, law)
-    check_types(coding, observations.column_types)
-    latent_shape = observations.shape[0], coding.n_latent
-    return restored_posterior(_low_rank_of(part, record, latent_shape), part.coding, coding)
-
-
-def _law_of(record: Record) -> LawName:
-    """The distribution of the noise. Solvers have none, but the link of two levels."""
-    if record.loss == "logistic":
-        return "logistic"
-    return record.law or "gaussian"
-
-
-def _check_two_levels(coding: Coding, law: LawName) -> None:
-    """Raise ReadError unless all values are one of the same two levels."""
-    has_two_levels = [each.kind for each in coding.scales] == ["yes_no"]
-    if not has_two_levels or not LAWS[law].of_levels:
-        raise ReadError(f"its likelihood, {law}, is not for its kinds of values.")
-
-
-def _low_rank_of(part: _LowRank, record: Record, shape: tuple[int, int]) -> LowRankPosterior:
-    is_sampled = record.n_sweeps is not None
-    sides = part.row_features, part.column_features
-    weights = zip(*(restored_weights(side, len(part.draws)) for side in sides), strict=True)
-    draws = [
-        _restored_draw(draw, shape)._replace(row_weights=row_weights, column_weights=column_weights)
-        for draw, (row_weights, column_weights) in zip(part.draws, weights, strict=True)
-    ]
-    posterior = LowRankPosterior(
-        draws,
-        part.units,
-        _restored_draw(part.mean, shape),
-        has_draws=is_sampled,
-        blocks=Blocks(*map(restored_blocks, sides)),
-        law=_law_of(record),
-    )
-    check_posterior(posterior, shape)
-    if is_sampled:
-        _check_sampler(posterior, record, shape)
-    elif any(sides):
-        raise ReadError("it has features, which no solver takes.")
-    return posterior
-
-
-def _restored_draw(draw: _StoredDraw, shape: tuple[int, int]) -> Draw:
-    variance, rows, columns, degrees = draw.noise
-    noise = Noise.equal(variance, shape)._replace(degrees=degrees)
-    if rows is not None:
-        noise = noise._replace(rows=rows)
-    if columns is not None:
-        noise = noise._replace(columns=columns)
-    return Draw(draw.left, draw.right, noise)
-
-
-def _check_sampler(posterior: LowRankPosterior, record: Record, shape: tuple[int, int]) -> None:
-    by_chain = len(check_history(record.history)) == 2
-    if not by_chain or min(trace.min() for trace in record.history.values()) < 0:
-        raise ReadError("its history is not that of a sampler's variances and scales.")
-    if min(draw.noise.variance for draw in posterior.draws) <= 0:
-        raise ReadError("its noise variance is 0, which no sampler gives.")
-    row_shares = (share_name("row", block.name) for block in posterior.blocks.rows)
-    column_shares = (share_name("column", block.name) for block in posterior.blocks.columns)
-    if not {*row_shares, *column_shares} <= record.history.keys():
-        raise ReadError("its features are not those of its history.")
-    if record.traces is not None:
-        check_traces(record.traces, shape)
-        assert record.singular_values is not None  # a required part
-        if record.traces.spectra.shape[2] != record.singular_values.size:
-            raise ReadError("its singular values are not those of its draws.")
 
 
 def _levels_of(
@@ -618,90 +328,3 @@ def _checked_settings(method: str, settings: dict[str, Any]) -> dict[str, Any]:
         check_integer("n_threads", n_threads, 1, _MOST_THREADS)
     names = {in_file: name for name, in_file in _NAMES_IN_FILES.items()}
     return {names.get(name, name): value for name, value in settings.items()}
-
-
-def _observations_of(table: _Table | _Table3 | None) -> Observations:
-    if table is None:
-        raise ReadError("it does not say which table it was fitted on.")
-    try:
-        check_unique(table.row_labels, "row")
-        check_unique(table.column_labels, "column")
-    except InputError as error:
-        raise ReadError(f"its labels are not valid: {error}") from error
-    shape = len(table.row_labels), len(table.column_labels)
-    if 0 in shape:
-        raise ReadError("its table has no rows, or no columns.")
-    none = np.zeros(0, dtype=np.int32)
-    entries = table.entries or _Entries(none, none, np.zeros(0))
-    if table.entries is not None:
-        _check_entries(entries, shape)
-    backend = None
-    if table.backend is not None and find_spec(table.backend) is not None:
-        backend = nw.Implementation.from_string(table.backend)
-    origin = Origin(
-        table.layout,
-        backend,
-        table.row_field,
-        table.column_field,
-        table.value_field,
-        table.rows_in_index,
-    )
-    pointers = np.searchsorted(entries.row_index, np.arange(shape[0] + 1))
-    mixed = entries if isinstance(entries, _MixedEntries) else None
-    types = None
-    if isinstance(table, _Table):
-        types = restored_types(table.column_types, shape[1])
-    return Observations(
-        pointers,
-        entries.column_index,
-        compact_floats(entries.values),
-        table.row_labels,
-        table.column_labels,
-        origin,
-        weights=None if isinstance(entries, _Entries) else entries.weights,
-        column_types=types,
-        cells=None if mixed is None else mixed.cells,
-        intervals=None if mixed is None else mixed.intervals,
-    )
-
-
-def _check_entries(
-    entries: _Entries | _WeightedEntries | _MixedEntries, shape: tuple[int, int]
-) -> None:
-    """Entries as Observations have them: within the table, in order, each cell once."""
-    i, j, values = entries.row_index, entries.column_index, entries.values
-    valid = (
-        i.dtype == j.dtype == np.int32
-        and values.dtype == np.float64
-        and i.ndim == 1
-        and i.shape == j.shape == values.shape
-        and i.size > 0
-        and np.isfinite(values).all()
-        and all((k >= 0).all() and (k < n).all() for k, n in zip((i, j), shape, strict=True))
-        and (np.diff(i.astype(np.int64) * shape[1] + j) > 0).all()
-    )
-    if not valid:
-        raise ReadError("its entries are not those of a table of its size.")
-    if isinstance(entries, _MixedEntries):
-        _check_intervals(entries)
-    weights = None if isinstance(entries, _Entries) else entries.weights
-    if weights is not None:
-        is_known = weights.dtype == np.float64 and weights.shape == values.shape
-        if not is_known or not (np.isfinite(weights) & (weights > 0)).all():
-            raise ReadError("its weights must be finite and above 0, one for each entry.")
-
-
-def _check_intervals(entries: _MixedEntries) -> None:
-    """Numbers of intervals that are there, with a lower and an upper end."""
-    cells, intervals = entries.cells, entries.intervals
-    is_valid = (
-        cells.dtype == np.int32
-        and cells.shape == entries.values.shape
-        and intervals.dtype == np.float64
-        and intervals.ndim == 2
-        and intervals.shape[1] == 2
-        and bool(((cells >= -1) & (cells < len(intervals))).all())
-        and bool((intervals[:, 0] < intervals[:, 1]).all())
-    )
-    if not is_valid:
-        raise ReadError("its intervals of values are not valid.")

@@ -8,9 +8,11 @@ from typing import Protocol, Self
 import numpy as np
 
 from fillrank.features.blocks import Blocks
+from fillrank.features.new_rows import Axis
 from fillrank.kernels.ordinal import Scorer
 from fillrank.posterior.imputation import Imputations
-from fillrank.posterior.low_rank import Axis, Kind, LowRankPosterior, Statistic
+from fillrank.posterior.low_rank import LowRankPosterior
+from fillrank.posterior.predictive import Kind, Statistic
 from fillrank.posterior.recommend import Top, TopQuery
 from fillrank.runtime.threads import Workers
 from fillrank.table.entries import Entries

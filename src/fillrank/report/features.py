@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from fillrank.errors import NotSupportedError
-from fillrank.features.blocks import MISSINGNESS, NO_BLOCKS, Block, Blocks, TableCode
+from fillrank.features.blocks import MISSINGNESS, Block, Blocks, TableCode
 from fillrank.posterior.feature_effects import variance_shares as posterior_shares
 from fillrank.report.columns import units_of_table
 from fillrank.report.style import (
@@ -71,21 +71,15 @@ class Effects(NamedTuple):
         return float(ends.max(initial=0.0)) or 1.0
 
 
-def blocks_of(model: Any) -> Blocks:
-    """The blocks of features of a model; none for methods that take none."""
-    blocks: Blocks = getattr(model.posterior_, "blocks", NO_BLOCKS)
-    return blocks
-
-
 def has_features(model: Any) -> bool:
     """Whether a model has features of rows or of columns, given or not."""
-    return any(blocks_of(model))
+    return any(model.posterior_.blocks)
 
 
 def side_blocks(model: Any, side: Side) -> tuple[Block, ...]:
     """The blocks of features of the rows, or of the columns."""
-    rows, columns = blocks_of(model)
-    return rows if side == "rows" else columns
+    blocks: Blocks = model.posterior_.blocks
+    return blocks.rows if side == "rows" else blocks.columns
 
 
 def has_block(model: Any, name: str) -> bool:

@@ -331,7 +331,7 @@ def _convergence(model: Any) -> list[Chart]:
     images = []
     if model.completion_.record.traces is not None:
         images.append(render(run_plots.trace, model))
-    if getattr(model, "path_", None):
+    if model.completion_.record.path:
         images.append(render(run_plots.path, model))
     return images
 

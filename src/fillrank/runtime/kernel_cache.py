@@ -38,7 +38,6 @@ COMPILED = (
     "kernels/*.py",
     "noise/*.py",
     "samplers/*.py",
-    "posterior/fold_in.py",
     "posterior/recommend.py",
     "table/entries.py",
 )

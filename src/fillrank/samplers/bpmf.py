@@ -25,7 +25,6 @@ for the posterior of Lambda_U.
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +45,6 @@ from fillrank.samplers.feature_steps import (
     BothFeatures,
     Features,
     Weights,
-    are_valid_weights,
     draw_weights,
     drawn_weights,
     explained,
@@ -56,8 +54,6 @@ from fillrank.samplers.feature_steps import (
     without_explained,
 )
 from fillrank.samplers.model import (
-    LARGEST_ENTRY,
-    LARGEST_SIGNAL,
     SMALLEST_NOISE,
     CompleteData,
     Data,
@@ -66,7 +62,6 @@ from fillrank.samplers.model import (
     RemoteData,
     Start,
     draw_rows,
-    largest_entries,
 )
 from fillrank.samplers.noise_steps import (
     EQUAL_NOISE,
@@ -85,10 +80,7 @@ from fillrank.samplers.threshold_steps import (
     NO_INTERVALS,
     Intervals,
     RowThresholds,
-    are_valid_limits,
-    are_valid_row_thresholds,
-    draw_row_thresholds,
-    draw_thresholds,
+    draw_intervals,
 )
 from fillrank.table.entries import Entries
 
@@ -361,22 +353,6 @@ def sweep(
     info = Info(residual_square(noise.cells, sums))
     if samples_noise:
         noise = draw_level(noise, model, where, column_counts, sums)
-    limits, row_thresholds = state.limits, state.row_thresholds
-    if context.intervals.by_row:
-        limits, row_thresholds = draw_row_thresholds(
-            limits,
-            row_thresholds,
-            data,
-            (left, right),
-            row_noise(noise.cells, model),
-            where,
-            workers,
-        )
-    elif context.intervals.scales.size:
-        of_columns = column_noise(noise.cells, model, limits)
-        limits = draw_thresholds(
-            limits, context.intervals, data, (right, left), of_columns, where, workers
-        )
     state = State(
         left,
         right,
@@ -385,10 +361,15 @@ def sweep(
         noise,
         row_weights,
         column_weights,
-        limits,
-        row_thresholds,
+        state.limits,
+        state.row_thresholds,
         t + 1,
     )
+    if context.intervals.are_drawn:
+        limits, row_thresholds = draw_intervals(
+            state, (left, right), data, context.intervals, model, where, workers
+        )
+        state = state._replace(limits=limits, row_thresholds=row_thresholds)
     return state, info
 
 
@@ -430,26 +411,3 @@ def history(
     values = {"residual_variance": info.residual_square / n_entries}
     values |= noise_history(state.noise, noise)
     return values | share_history(state.row_weights, state.column_weights, features)
-
-
-def is_valid_state(
-    state: State, infos: Sequence[Info], intervals: Intervals = NO_INTERVALS
-) -> bool:
-    """Whether a chain can continue from a state that was read from a file, with finite numbers."""
-    own, other = largest_entries(state.left).max(), largest_entries(state.right).max()
-    return (
-        not infos
-        and all(
-            are_valid_weights(weights, LARGEST_ENTRY)
-            for weights in (state.row_weights, state.column_weights)
-        )
-        and max(own, other) <= LARGEST_ENTRY
-        and own * other <= LARGEST_SIGNAL
-        and state.noise.cells.is_valid
-        and state.noise.cells.variance > 0  # the user may have fixed it, in other units
-        and state.noise.has_valid_precisions
-        and state.noise.has_valid_degrees
-        and state.limits.shape == intervals.limits.shape
-        and are_valid_limits(state.limits)
-        and are_valid_row_thresholds(state.row_thresholds, intervals, len(state.left))
-    )

@@ -55,11 +55,11 @@ M_k:
    a. tau_k given R_k;
    b. M_k given A_k and tau_k, if there are centres;
    c. A_ik for every row i and component k, and the effect of the row;
-   d. M_k again;
-   e. d_k given R_k, then u_k = z_k / d_k and mu_k = M_k / d_k;
-   f. the mean and variance of the effects.
-
-   g. the precisions a_i.
+   d. lambda and B given A, if there are features;
+   e. M_k again;
+   f. d_k given R_k, then u_k = z_k / d_k and mu_k = M_k / d_k;
+   g. the mean and variance of the effects;
+   h. the precisions a_i, if the noise differs by row.
 
 3. Draw the columns in the same way.
 4. Shift the effects of both sides against each other, which does not change the signal.
@@ -70,7 +70,7 @@ M_k:
 Of values of other kinds than numbers only an interval is known: such an x_ij is drawn, given the
 interval, in step 2c of its row and again in that of its column.
 
-Steps 2a to 2d have d_k integrated out. Step 2e draws it before anything conditions on it.
+Steps 2a to 2e have d_k integrated out. Step 2f draws it before anything conditions on it.
 
 **Features.** F (m, p) are known features of the rows. With them, u_{ki} + mu_k becomes
 u_{ki} + mu_k + F_i b_k, and the vector (u_k, sqrt(c) mu_k, sqrt(lambda) b_k) is uniform on the unit ball
@@ -78,12 +78,11 @@ of R^(m+1+p): the weights b_k are p more entries of the ball. So all of the abov
 and ||z||^2 + lambda ||B||^2 for ||z||^2, with B = d b. Given tau, this is the model of
 `fillrank.samplers.feature_steps` with Lambda = diag(2 tau). Effects have weights, too:
 alpha_i ~ N(mean + F_i b_alpha, s^2) with b_alpha ~ N(0, s^2 / lambda). Rows are drawn with their own
-prior means in step 2c; lambda and then B are drawn before step 2d. The same holds for the columns.
+prior means in step 2c; in step 2d lambda is drawn before B. The same holds for the columns.
 """
 
 import math
 import sys
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +104,6 @@ from fillrank.samplers.feature_steps import (
     BothFeatures,
     Features,
     Weights,
-    are_valid_weights,
     draw_weights,
     drawn_weights,
     explained,
@@ -115,8 +113,6 @@ from fillrank.samplers.feature_steps import (
     without_explained,
 )
 from fillrank.samplers.model import (
-    LARGEST_ENTRY,
-    LARGEST_SIGNAL,
     SMALLEST_NOISE,
     CompleteData,
     Data,
@@ -126,7 +122,6 @@ from fillrank.samplers.model import (
     RemoteData,
     Start,
     draw_rows,
-    largest_entries,
 )
 from fillrank.samplers.noise_steps import (
     EQUAL_NOISE,
@@ -145,10 +140,7 @@ from fillrank.samplers.threshold_steps import (
     NO_INTERVALS,
     Intervals,
     RowThresholds,
-    are_valid_limits,
-    are_valid_row_thresholds,
-    draw_row_thresholds,
-    draw_thresholds,
+    draw_intervals,
 )
 from fillrank.table.entries import Entries
 
@@ -173,7 +165,6 @@ _FIRST_NORM = 0.95
 _SPARE_SCALE = 1e-2
 # Lower bound of squared norms, so that a component at zero can grow again.
 _SMALLEST_SQUARE = 1e-30
-_ALONE = Workers(1)
 # The quantity that a scalar draw of a side is for.
 _TAU, _CENTRE_BEFORE, _CENTRE_AFTER, _D, _EFFECT, _SHIFT = range(6)
 # The quantity that a draw of the rates is for.
@@ -288,7 +279,11 @@ def init(
 
 @njit
 def draw_tau(stream: np.ndarray, R: float, gamma: float, m: int) -> float:
-    """The precision tau of the scale mixture, given R = ||z||^2 (see the module's docstring)."""
+    """tau = s + g given R = ||z||^2, the precision of the scale mixture.
+
+    (s, g) has a density proportional to (s + g)^-1 s^(-3/2) e^(-gamma^2/(4s) - sR) g^((m-1)/2) e^(-gR).
+    Proposes an inverse Gaussian s and a gamma variate g, and accepts with probability g / (s + g).
+    """
     while True:
         s = inverse_gaussian(stream, gamma / (2.0 * math.sqrt(R)), 0.5 * gamma * gamma)
         g = draw_gamma(stream, 0.5 * (m - 1), R)
@@ -327,6 +322,7 @@ def draw_rates(key: np.uint64, sweep: int, d: np.ndarray, a: float, b: float) ->
 
 @njit(cache=True)
 def _draw_taus(address: Address, R: np.ndarray, gamma: np.ndarray, m: int) -> np.ndarray:
+    """tau_k given R_k for every component (`draw_tau`)."""
     stream = start_stream(address.key, address.sweep, address.purpose)
     tau = np.empty_like(R)
     for k in range(R.size):
@@ -337,6 +333,7 @@ def _draw_taus(address: Address, R: np.ndarray, gamma: np.ndarray, m: int) -> np
 
 @njit(cache=True)
 def _draw_ds(address: Address, R: np.ndarray, gamma: np.ndarray, m: int) -> np.ndarray:
+    """d_k given R_k for every component (`draw_d`)."""
     stream = start_stream(address.key, address.sweep, address.purpose)
     d = np.empty_like(R)
     for k in range(R.size):
@@ -373,9 +370,11 @@ class EffectSums(NamedTuple):
 def _draw_effect(
     address: Address, mean: float, variance: float, sums: EffectSums
 ) -> tuple[float, float]:
-    """(mean, variance) of the Gaussian behind effects, and behind their weights of features.
+    """(mean, variance) of the Gaussian behind n effects, and behind their weights of features.
 
-    The mean has prior N(0, S^2), the standard deviation half-Cauchy(0, S).
+    The mean has prior N(0, S^2), so given the effects e_i, without what features explain, it is
+    N(P^-1 sum_i e_i / s^2, P^-1) with P = 1/S^2 + n/s^2. Then s, with prior half-Cauchy(0, S), is drawn
+    given sum_i (e_i - mean)^2 + lambda ||b_alpha||^2, a sum of n + p squares.
     """
     stream = start_stream(address.key, address.sweep, address.purpose)
     seek(stream, _EFFECT, 0)
@@ -431,7 +430,7 @@ class Side(NamedTuple):
 def _half_sweep(
     side: Side, other: np.ndarray, values: Entries | Dense | Remote, state: State, context: Context
 ) -> tuple[Side, np.ndarray, RowSums]:
-    """Steps 2 and 3: one side's factors, centres and effects, with d.
+    """Steps a to g of 2, or of 3: one side's factors, centres, features and effects, with d.
 
     Returns (side, d, sums over the entries of each row).
     """
@@ -441,7 +440,7 @@ def _half_sweep(
     n_ball = n + p + 1 if context.options.centres else n + p
     address = Address(context.key, state.sweep, side.scalar_purpose)
 
-    # a. tau_k given R_k.
+    # a. tau_k given R_k = ||z_k||^2 + c M_k^2 + lambda ||B_k||^2.
     A = scaled(side.own, d, workers)
     centre = d * side.centre
     weights = _scaled_weights(side.weights, d)
@@ -450,23 +449,23 @@ def _half_sweep(
     R = R + _CENTRE_WEIGHT * centre**2 + weight_squares(weights, features)[:r]
     tau = _draw_taus(address, R, gamma, n_ball)
 
-    # b. The centres M_k.
+    # b. M_k, the centres, given A_k and tau_k.
     if context.options.centres:
         centre = _draw_centres(_CENTRE_BEFORE, address, total + n * centre, tau, n)
 
-    # c. The rows' coefficients A_ik and effects.
+    # c. A_ik, of prior N(M_k + F_i B_k, 1/(2 tau_k)), and the effects.
     relaxation = RELAXATION if state.sweep >= context.relaxed_from else 0.0
     prior = _prior(side, centre, tau)._replace(relaxation=relaxation, shifts=shifts)
     where = Address(context.key, state.sweep, side.kernel_purpose)
     sums = draw_rows(values, A, other, prior, side.noise, where, workers)
 
-    # lambda and B.
+    # d. lambda and B given A.
     rest = without_explained(A, shifts)
     if p:
         weights = _draw_weights(side, weights, rest, prior, address, workers)
         rest = A - explained(features, weights.B, workers)
 
-    # d. The centres again.
+    # e. M_k again, and R_k about it.
     about, column = np.zeros(width), side.effect_column
     about[:r], about[column] = centre, side.effect.mean
     totals, squares = sums_about(rest, about, workers)
@@ -478,11 +477,11 @@ def _half_sweep(
         R = R - 2 * shift * total + n * shift**2 + _CENTRE_WEIGHT * new**2
         centre = new
 
-    # e. d_k given R_k.
+    # f. d_k given R_k.
     d = _draw_ds(address, R, gamma, n_ball)
     A = scaled(A, 1 / d, workers)
 
-    # f. The mean and variance of the effects.
+    # g. The mean and variance of the effects.
     effect = side.effect
     if side.has_effects:
         of_effects = EffectSums(n, totals[column], squares[column], p, of_weights[column])
@@ -506,7 +505,7 @@ def _draw_weights(
     address: Address,
     workers: Workers,
 ) -> Weights:
-    """lambda and B, for the coefficients that are free."""
+    """lambda and B (`fillrank.samplers.feature_steps`), for the coefficients that are free."""
     free = prior.free
     drawn = draw_weights(
         weights._replace(B=weights.B[:, free]),
@@ -581,20 +580,21 @@ def sweep(
     row_counts, column_counts = data.counts
     samples_noise = t >= context.noise_from
 
-    # 1. The rates.
+    # 1. gamma_k given d_k.
     state = state._replace(gamma=draw_rates(key, t, state.d, state.a, state.b))
 
-    # 2. The rows.
+    # 2a to 2g. The rows.
     rows, d, sums = _half_sweep(_row_side(state, context), state.right, data.rows, state, context)
     state = state._replace(
         left=rows.own, mu=rows.centre, row_effect=rows.effect, row_weights=rows.weights, d=d
     )
     where = Address(key, t, streams.NOISE)
+    # 2h. Their precisions.
     if options.noise.rows and samples_noise:
         noise = draw_row_precisions(state.noise, where, row_counts, sums, context.workers)
         state = state._replace(noise=noise)
 
-    # 3. The columns.
+    # 3a to 3g. The columns.
     columns, d, sums = _half_sweep(
         _column_side(state, context), state.left, data.columns, state, context
     )
@@ -605,6 +605,7 @@ def sweep(
         column_weights=columns.weights,
         d=d,
     )
+    # 3h. Their precisions.
     if options.noise.columns and samples_noise:
         noise = draw_column_precisions(
             state.noise, options.noise, where, column_counts, sums, context.workers
@@ -628,29 +629,17 @@ def sweep(
         state = state._replace(a=a, b=b)
 
     # 7. The thresholds.
-    if context.intervals.by_row:
-        limits, row_thresholds = draw_row_thresholds(
-            state.limits,
-            state.row_thresholds,
-            data,
+    if context.intervals.are_drawn:
+        limits, row_thresholds = draw_intervals(
+            state,
             signal_factors(state),
-            row_noise(state.noise.cells, options.noise),
+            data,
+            context.intervals,
+            options.noise,
             where,
             context.workers,
         )
         state = state._replace(limits=limits, row_thresholds=row_thresholds)
-    elif context.intervals.scales.size:
-        of_columns = column_noise(state.noise.cells, options.noise, state.limits)
-        limits = draw_thresholds(
-            state.limits,
-            context.intervals,
-            data,
-            (state.right, signal_factors(state)[0]),
-            of_columns,
-            where,
-            context.workers,
-        )
-        state = state._replace(limits=limits)
     return state._replace(sweep=t + 1), info
 
 
@@ -721,74 +710,3 @@ def history(
     values |= noise_history(state.noise, noise)
     values |= share_history(state.row_weights, state.column_weights, features)
     return {name: values[name] for name in traced(noise, features)}
-
-
-# Smallest variance of effects in a valid state. Rounding may take a factor out of the unit ball by
-# the first of these, and by the second times the size of its centre.
-_SMALLEST_VARIANCE = 1e-20
-_BEYOND, _ROUNDING = 1e-2, 1e-6
-
-
-def is_valid_state(
-    state: State,
-    infos: Sequence[Info],
-    features: BothFeatures = WITHOUT_FEATURES,
-    intervals: Intervals = NO_INTERVALS,
-) -> bool:
-    """Whether a chain can continue from a state that was read from a file.
-
-    All numbers are known to be finite. The state must satisfy the constraints of the model; the
-    other bounds are far beyond what occurs in standard units, and within them rejection samplers
-    end soon.
-    """
-    r = state.d.size
-    own, other = largest_entries(state.left), largest_entries(state.right)
-    signal = own * other * np.append(state.d, [1.0, 1.0])
-    weights = state.row_weights, state.column_weights
-    return (
-        bool((state.d >= 0).all() and (state.gamma > 0).all())
-        and all(_are_small(values) for values in (state.d, state.mu, state.nu, own, other))
-        and bool((signal <= LARGEST_SIGNAL).all())
-        and all(are_valid_weights(each, LARGEST_ENTRY) for each in weights)
-        and _is_in_ball(state.left, state.mu, state.row_weights, features.rows)
-        and _is_in_ball(state.right, state.nu, state.column_weights, features.columns)
-        and A_BOUNDS[0] <= state.a <= A_BOUNDS[1]
-        and B_BOUNDS[0] <= state.b <= B_BOUNDS[1]
-        and all(map(_is_valid_effect, (state.row_effect, state.column_effect)))
-        and state.noise.is_valid
-        and state.limits.shape == intervals.limits.shape
-        and are_valid_limits(state.limits)
-        and are_valid_row_thresholds(state.row_thresholds, intervals, len(state.left))
-        and all(_is_valid_info(info, r) for info in infos)
-    )
-
-
-def _is_in_ball(
-    factors: np.ndarray, centres: np.ndarray, weights: Weights, features: Features
-) -> bool:
-    """Whether every factor, without its centre and what features explain, is within the unit ball."""
-    rest = without_explained(factors, explained(features, weights.B, _ALONE))
-    squares = np.square(rest[:, : centres.size] - centres).sum(axis=0)
-    norms = np.sqrt(squares + weight_squares(weights, features)[: centres.size])
-    rounding = _ROUNDING * np.sqrt(len(factors)) * np.abs(centres)
-    return bool((norms <= 1.0 + _BEYOND + rounding).all())
-
-
-def _is_valid_info(info: Info, r: int) -> bool:
-    return (
-        info.d.dtype == np.float64
-        and info.d.shape == (r,)
-        and bool((info.d >= 0).all())
-        and _are_small(info.d)
-        and 0 <= info.residual_square <= LARGEST_SIGNAL
-    )
-
-
-def _is_valid_effect(effect: Effect) -> bool:
-    return (
-        abs(effect.mean) <= LARGEST_ENTRY and _SMALLEST_VARIANCE <= effect.variance <= LARGEST_ENTRY
-    )
-
-
-def _are_small(array: np.ndarray) -> bool:
-    return bool((np.abs(array) <= LARGEST_ENTRY).all())

@@ -395,11 +395,6 @@ class Draw(NamedTuple):
         return np.einsum("pk,pk->p", left.astype(np.float64), right)
 
 
-def largest_entries(factors: np.ndarray) -> np.ndarray:
-    """The largest absolute value of each factor."""
-    return np.abs(factors).max(axis=0).astype(np.float64)
-
-
 def draw_rows(
     side: Entries | Dense | Remote,
     own: np.ndarray,

@@ -28,7 +28,7 @@ the first and the last, which are fixed, and v_c is drawn as other variances are
 
 import math
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from fillrank.runtime.kernel_cache import njit
 from fillrank.runtime.threads import Workers
 from fillrank.samplers.level_likelihood import LevelLikelihood
 from fillrank.samplers.model import LARGEST_ENTRY, CompleteData, Data, RemoteData
+from fillrank.samplers.noise_steps import NoiseModel, NoiseState, column_noise, row_noise
 
 # Thresholds are drawn in one sweep of so many.
 EVERY = 10
@@ -70,6 +71,11 @@ class Intervals(NamedTuple):
             return NO_ROW_THRESHOLDS
         ends = np.append(self.limits[0], self.limits[1, -1])
         return RowThresholds(np.tile(ends, (n_rows, 1)), np.full(ends.size - 2, _FIRST_VARIANCE))
+
+    @property
+    def are_drawn(self) -> bool:
+        """Whether there are thresholds to draw."""
+        return self.by_row or self.scales.size > 0
 
     @property
     def n_drawn(self) -> int:
@@ -105,6 +111,19 @@ class RowThresholds(NamedTuple):
 NO_ROW_THRESHOLDS = RowThresholds(NO_THRESHOLDS, np.zeros(0))
 
 
+class ThresholdState(Protocol):
+    """What a state of either sampler has of the thresholds and of the noise."""
+
+    @property
+    def limits(self) -> np.ndarray: ...
+
+    @property
+    def row_thresholds(self) -> RowThresholds: ...
+
+    @property
+    def noise(self) -> NoiseState: ...
+
+
 def are_valid_limits(limits: np.ndarray) -> bool:
     """Whether intervals that were read from a file can be sampled from; all numbers are finite."""
     is_shaped = limits.ndim == 2 and limits.shape[0] == 2 and limits.dtype == np.float64
@@ -124,6 +143,29 @@ def are_valid_row_thresholds(found: RowThresholds, intervals: Intervals, n_rows:
         and bool((np.abs(found.ends) <= LARGEST_ENTRY).all())
         and bool(((found.variances > 0) & (found.variances <= LARGEST_ENTRY)).all())
     )
+
+
+def draw_intervals(
+    state: ThresholdState,
+    factors: tuple[np.ndarray, np.ndarray],
+    data: Data | CompleteData | RemoteData,
+    intervals: Intervals,
+    model: NoiseModel,
+    address: Address,
+    workers: Workers,
+) -> tuple[np.ndarray, RowThresholds]:
+    """The limits and the thresholds of rows after a sweep; ``factors`` (left, right) give the signal."""
+    cells, (left, right) = state.noise.cells, factors
+    if intervals.by_row:
+        of_rows = row_noise(cells, model)
+        return draw_row_thresholds(
+            state.limits, state.row_thresholds, data, factors, of_rows, address, workers
+        )
+    of_columns = column_noise(cells, model, state.limits)
+    limits = draw_thresholds(
+        state.limits, intervals, data, (right, left), of_columns, address, workers
+    )
+    return limits, state.row_thresholds
 
 
 def draw_thresholds(

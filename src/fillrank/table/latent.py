@@ -23,7 +23,7 @@ quantiles of the frequencies of levels.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,6 +141,12 @@ class Coding(NamedTuple):
     def scale(self, j: int) -> Scale:
         """The scale of a column."""
         return self.scales[int(self.scale_of[j])]
+
+    def by_scale(self, columns: np.ndarray) -> Iterator[tuple[Scale, np.ndarray]]:
+        """Iterate over the scales of some columns, with the places of their columns among these."""
+        numbers = self.scale_of[columns]
+        for g in np.unique(numbers).tolist():
+            yield self.scales[g], np.flatnonzero(numbers == g)
 
     @property
     def n_level_intervals(self) -> int:

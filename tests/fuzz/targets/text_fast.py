@@ -4,7 +4,7 @@ from pathlib import Path
 from unittest import mock
 
 import fillrank as fr
-from fillrank.io import text as fast_text
+from fillrank.io import long_text as reader
 from fuzz.tables import long_text
 from fuzz.targets import movielens
 
@@ -21,5 +21,5 @@ def seeds() -> list[bytes]:
 
 
 def attempt(path: Path) -> None:
-    with mock.patch.object(fast_text, "SMALL", 0):
+    with mock.patch.object(reader, "SMALL", 0):
         fr.read(path, duplicates="last")

@@ -45,8 +45,8 @@ function startView() {
     ["Columns", about.columns.toLocaleString("en")],
     ["Observed values", about.entries === null ? "not in this file" : `${about.entries.toLocaleString("en")} (${percent(about.entries / (about.rows * about.columns))} of the cells)`],
     ["Method", about.method],
+    ["Factors", about.rank.toLocaleString("en")],
   ];
-  if (about.rank !== null) facts.push(["Factors", about.rank.toLocaleString("en")]);
   const [some, load] = later(() => Promise.all(["rows", "columns"].map((side) => request("search", { side, part: "" }))), (found) =>
     ["rows", "columns"].map((side, i) => el("p", { class: "some" }, el("span", { class: "quiet" }, `Some ${side}: `),
       ...found[i].matches.slice(0, 8).map((match) => el("a", { class: "chip", href: address(side, match.at) }, titleOf(match))))));
