@@ -302,8 +302,10 @@ def describe_table(data: Observations) -> str:
 
 def describe_reading(data: Observations) -> str:
     """Describe the size of the table, and how its layout and its values were interpreted."""
-    low, high = value_limits(data)
-    values = f", values {low:g} to {high:g}" if are_numbers(data.column_types) else ""
+    values = ""
+    if data.n_entries and are_numbers(data.column_types):
+        low, high = value_limits(data)
+        values = f", values {low:g} to {high:g}"
     text = (
         f"{describe_size(data.shape)}, {describe_entries(data.n_entries)} "
         f"({100 * data.density:.3g}% of the cells){values}; {_describe_layout(data)}."
