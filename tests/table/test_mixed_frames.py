@@ -337,10 +337,26 @@ def test_values_that_mean_missing(make):
 def test_a_number_that_may_mean_missing_is_noted():
     frame = pd.DataFrame({"x": [1.0, 2.0, -999.0, 3.0, -999.0], "y": [5, -999, 6, 7, -999]})
     assert Observations.of(frame).notes == (
-        "-999 occurs 4 times in columns 'x' and 'y', far from the other values: if it means a missing "
+        "-999 occurs 4 times in columns 'x' and 'y', unlike the other values: if it means a missing "
         "value, set missing_values=[-999].",
     )
     assert Observations.from_table(frame, missing_values=[-999]).notes == ()
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_codes_of_missing_values_are_not_levels(is_ordered):
+    answers = pd.Categorical(
+        ["low", "-99", "high", "low"] * 5, ["low", "-99", "high"], ordered=is_ordered
+    )
+    table = pd.DataFrame({"x": np.arange(20.0), "answer": answers})
+    note = "-99 occurs 5 times in column 'answer', unlike the other values"
+    assert Observations.of(table).notes[0].startswith(note)
+    data = Observations.of(table, missing_values=[-99])
+    assert data.column_types[1].levels == ("low", "high")
+    filled = fill_in(data, np.ones(data.shape))
+    assert filled["answer"].dtype == pd.CategoricalDtype(["low", "high"], is_ordered)
+    again = Observations.from_table(table, like=data, missing_values=[-99])
+    assert fill_in(again, np.ones(data.shape))["answer"].dtype == filled["answer"].dtype
 
 
 def test_missing_values_of_arrays():

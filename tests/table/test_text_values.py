@@ -1,6 +1,7 @@
 """Columns of text: what they contain."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fillrank.errors import InputError
@@ -159,7 +160,7 @@ def test_missing_values():
     assert given_missing_values("unknown").texts == {"unknown"}
     assert not given_missing_values(None)
     with pytest.raises(InputError, match="missing_values must be a list of numbers and texts"):
-        given_missing_values([None])
+        given_missing_values([True])
 
 
 @pytest.mark.parametrize(
@@ -172,11 +173,33 @@ def test_missing_values():
         ([95, 98, 97, 99, 99], None),
         ([1, 2, 3, 2, -998, -998], None),  # not a code
         ([-9, -9, -9, 1], None),  # most values
+        ([20, 45, 75, 31, -99, -99], (-99.0, 2)),  # no other value is negative
+        ([1, 2, 3, 4, 5, -9, -9], (-9.0, 2)),
+        ([-3, 2, 8, -9, -9], None),
         ([], None),
     ],
 )
 def test_numbers_that_may_mean_missing(values, code):
     assert find_code(np.array([*values, np.nan], dtype=float)) == code
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["yes", "no", "yes", "no", "-99", "-99"], ("code", "-99", 2)),
+        (["yes", "no", "yes", "no", "-99"], ("category", "", 0)),  # once
+        (["tea", "1", "tea", "milk", "tea", "-99", "-99"], ("category", "", 0)),  # one number of several
+        (["tea", "7", "tea", "7", "milk"], ("category", "", 0)),  # not a code
+    ],
+)
+def test_a_number_among_words_may_mean_missing(texts, found):
+    assert judge(texts).remark[:3] == found
+
+
+def test_missing_values_without_a_name():
+    assert given_missing_values(None) == given_missing_values([None])
+    assert given_missing_values(pd.NA) == given_missing_values(None)
+    assert given_missing_values([pd.NaT, -1]).numbers == (-1.0,)
 
 
 def test_numbers_in_brackets_are_negative():

@@ -81,7 +81,7 @@ def _sentence(found: Sequence[tuple[Any, Remark]]) -> str:
         return f"{count:,} {noun} of {names} {verb} such as {example}."
     if what == "code":
         return (
-            f"{example} occurs {count:,} times in {names}, far from the other values: if it means a "
+            f"{example} occurs {count:,} times in {names}, unlike the other values: if it means a "
             f"missing value, set missing_values=[{example}]."
         )
     if what == "unread_dates":
