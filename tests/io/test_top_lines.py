@@ -143,6 +143,10 @@ def test_units_below_the_header_are_skipped_with_a_note():
     assert [note[:6] for note in both.notes] == ["Line 1", "Line 4"]
     assert read_text("a,b\nkg,°C\n1,2\n,4\n").shape == (2, 2)
     assert read_text("who,a,b\n,kg,kg\nAna,1,2\nBen,,4\n").shape == (2, 2)  # a known unit
+    assert read_text("who,a,pH,b\n,kg,-,cm\nAna,1,7,2\nBen,,6,4\n").shape == (
+        2,
+        3,
+    )  # without a unit
 
 
 @pytest.mark.parametrize(
@@ -152,6 +156,7 @@ def test_units_below_the_header_are_skipped_with_a_note():
         ",unknown,unknown",  # a word for missing values
         ",kg,5",  # an observed value
         ",kg,",
+        ",kg,-",
     ],
 )
 def test_a_line_that_may_be_a_row_is_not_skipped(line):

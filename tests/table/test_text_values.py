@@ -183,12 +183,28 @@ def test_numbers_that_may_mean_missing(values, code):
     assert find_code(np.array([*values, np.nan], dtype=float)) == code
 
 
+@pytest.mark.parametrize("limit", ["<0,5", "< 0,5", ">0,500"])
+def test_a_decimal_comma_in_limits_only(limit):
+    """Spreadsheets have numbers with a point, whatever the language; limits are text."""
+    texts = ["3.61", limit, "2.25", "0.7", None]
+    found = judge(texts)
+    ends = (-INF, 0.5) if limit[0] == "<" else (0.5, INF)
+    assert (found.values[1], found.upper[1]) == ends
+    assert found.values[[0, 2]].tolist() == [3.61, 2.25]
+    assert apply_format("1.5", found.format) == "1.5"
+    assert apply_format("1.5", judge(["3,61", "<0,5", "2,25"]).format) == "1,5"
+    assert judge(["3.6", "<1,000", "2"]).upper[1] == 1000
+
+
 @pytest.mark.parametrize(
     ("texts", "found"),
     [
         (["yes", "no", "yes", "no", "-99", "-99"], ("code", "-99", 2)),
         (["yes", "no", "yes", "no", "-99"], ("category", "", 0)),  # once
-        (["tea", "1", "tea", "milk", "tea", "-99", "-99"], ("category", "", 0)),  # one number of several
+        (
+            ["tea", "1", "tea", "milk", "tea", "-99", "-99"],
+            ("category", "", 0),
+        ),  # one number of several
         (["tea", "7", "tea", "7", "milk"], ("category", "", 0)),  # not a code
     ],
 )
