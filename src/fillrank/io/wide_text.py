@@ -119,7 +119,8 @@ def _check_memory(table: TextTable, n_bytes: int) -> None:
 
 def _label_missing(table: TextTable, line: int) -> ReadError:
     place = FileLocation(table.source, line)
-    return ReadError("the row label is missing", place=place, kind="label")
+    advice = "Fill it in, or delete the line."
+    return ReadError("the row label is missing", place=place, advice=advice, kind="label")
 
 
 # Tables with text.

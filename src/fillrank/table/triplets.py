@@ -355,8 +355,12 @@ def _check_finite(values: np.ndarray, cell: Callable[[int], str]) -> None:
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise InputError(
-            f"values must be finite; got {len(infinite)} infinite, the first in {cell(infinite[0])}. "
-            "Replace them by NaN if they are missing."
+            f"values must be finite; got {len(infinite)} infinite, the first in {cell(infinite[0])}",
+            advice=(
+                "If they are missing, replace them by NaN, or set ",
+                Setting("missing_values", [f"{values[infinite[0]]:g}"]),
+                ".",
+            ),
         )
 
 
