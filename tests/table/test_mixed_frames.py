@@ -245,6 +245,12 @@ def test_numbers_and_limits_in_one_column_of_objects():
         Observations.of(frame)
 
 
+def test_sparse_columns_of_pandas_are_ambiguous():
+    frame = pd.DataFrame({"x": pd.arrays.SparseArray([0.0, 1.0, 0.0])})
+    with pytest.raises(InputError, match=r"column 'x' .*to_dense\(\).*to_coo\(\)"):
+        Observations.of(frame)
+
+
 def test_types_that_cannot_be_used():
     frame = pd.DataFrame({"x": [1.0, 2.0], "t": pd.to_timedelta([1, 2], unit="D")})
     with pytest.raises(InputError, match="column 't' must contain numbers, text, categories"):
@@ -305,6 +311,19 @@ def test_an_index_with_repeated_labels_is_put_back():
     pd.testing.assert_frame_equal(filled(observations, NAN), frame)
     numbers = frame[["x"]]
     pd.testing.assert_frame_equal(filled(Observations.of(numbers), NAN), numbers)
+
+
+def test_several_levels_of_rows_and_columns_are_put_back():
+    rows = pd.MultiIndex.from_product([["Ayr", "Wick"], [2023, 2024]], names=["town", "year"])
+    columns = pd.MultiIndex.from_product([["air", "soil"], ["x", "y"]], names=["of", None])
+    numbers = pd.DataFrame(np.arange(16.0).reshape(4, 4), rows, columns)
+    numbers.iloc[1, 2] = NAN
+    mixed = numbers.copy()
+    mixed["soil", "kind"] = ["a", "b", "a", "b"]
+    for frame in (numbers, mixed):
+        observations = Observations.of(frame)
+        assert observations.row_labels.tolist() == rows.tolist()
+        pd.testing.assert_frame_equal(filled(observations, NAN), frame)
 
 
 def test_an_index_beside_a_label_column_is_put_back():

@@ -28,6 +28,10 @@ from fillrank.table.text_values import (
 )
 
 MICROSECONDS_PER_DAY = 86_400_000_000
+_SPARSE_ADVICE = (
+    "table.sparse.to_dense() has the values of cells that are not stored; in table.sparse.to_coo() "
+    "these are missing."
+)
 _ALLOWED = "numbers, text, categories, booleans or dates"
 
 Place = Callable[[int], Text]
@@ -139,7 +143,7 @@ def _not_allowed(column: nw.Series[Any]) -> InputError:
     return InputError(
         f"column {column.name!r} must contain {_ALLOWED}; got {got}",
         advice=[
-            "Convert or remove it.",
+            _SPARSE_ADVICE if got.startswith("Sparse") else "Convert or remove it.",
             ("Or leave it out when the table is read: ", Setting("ignore", ...), "."),
         ],
     )

@@ -354,11 +354,12 @@ def _cell_namer(
 def _check_finite(values: np.ndarray, cell: Callable[[int], str]) -> None:
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
+        codes = [f"{value:g}" for value in np.unique(values[infinite])]
         raise InputError(
             f"values must be finite; got {len(infinite)} infinite, the first in {cell(infinite[0])}",
             advice=(
                 "If they are missing, replace them by NaN, or set ",
-                Setting("missing_values", [f"{values[infinite[0]]:g}"]),
+                Setting("missing_values", codes),
                 ".",
             ),
         )
