@@ -134,7 +134,7 @@ def _read_any(table: TextTable, options: WideOptions) -> WideTable:
     options = options._replace(style=options.style._replace(base=table.style, seen=seen))
     rows = _find_rows(table, columns, lines, options)
     all_labels = parse_labels(table.names) if table.has_header else np.arange(len(table.names))
-    cells = WideColumns(len(lines), len(columns) - (rows.column is not None))
+    cells = WideColumns(len(lines), len(columns) - (rows.column is not None), options.known)
     for j, column in enumerate(columns):
         if j != rows.column:
             found = _read_column(table, j, all_labels[j], column, lines, options)
