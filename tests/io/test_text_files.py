@@ -255,7 +255,7 @@ def test_column_that_is_not_there(write):
         ('a,b\n1,2\n"3,4\n5,6\n', r"line 3: .* '3,4' goes on to line 4. A quote may not be closed"),
         (
             "who,a,b\nunit,mg,kg\nAna,1,2\nBen,3,4\n",
-            r"line 2, column 'a' must .* units or further names",
+            r"line 2, column 'a' must .* units or further names .* or the line above",
         ),
         (
             "person,question,answer\na,p,yes\nb,p,no\nb,q,no\n",

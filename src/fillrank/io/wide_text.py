@@ -25,7 +25,10 @@ _BYTES_PER_CELL, _BYTES_PER_TEXT_CELL, _BYTES_PER_LABEL = 9, 80, 200
 _SIZE_ADVICE = (
     "Read a part of it, or save it as Parquet; long tables in Parquet are read in batches."
 )
-_HEADER_ADVICE = "If this line has units or further names of columns, delete it."
+_HEADER_ADVICE = (
+    "If this line has units or further names of columns, delete it; or the line above, if this one has "
+    "the names to keep."
+)
 
 
 def read_wide(table: TextTable, options: WideOptions) -> WideTable:

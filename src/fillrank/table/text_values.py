@@ -324,7 +324,8 @@ def _dates(levels: Sequence[Any]) -> dict[Any, float] | None:
 def _categories(texts: Sequence[Any], levels: list[Any], n_values: int) -> ColumnValues | LeftOut:
     remark = _remark_on_levels(levels)
     if (left_out := too_many_levels(len(levels), n_values)) is not None:
-        return LeftOut(remark) if remark.what == "unread_dates" else left_out
+        is_date = remark.what == "unread_dates"
+        return LeftOut(remark._replace(what="left_dates")) if is_date else left_out
     if (yes_no := _yes_no(levels)) is not None:
         return _codes(texts, yes_no, is_ordered=False, what="yes_no")
     return _codes(texts, sorted(levels, key=str), is_ordered=False)._replace(remark=remark)
