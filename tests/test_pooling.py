@@ -127,6 +127,14 @@ def test_the_representation_is_a_table():
     assert "nan" not in repr(fr.pool(ESTIMATES, VARIANCES))
 
 
+def test_notebooks_show_a_table():
+    pooled = fr.pool([pd.Series({"a<b": 1.0})] * 2, [[1.0], [1.0]])
+    html = pooled._repr_html_()
+    assert html.startswith("<table>")
+    assert ">a&lt;b</th>" in html
+    assert html.count("<th ") == 1 + 7 + 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -134,7 +142,15 @@ def test_the_representation_is_a_table():
         ((1.0, 1.0), "2 completed tables or more"),
         (([1.0, 2.0], [1.0, 2.0, 3.0]), "same shape"),
         (([1.0, 2.0], [1.0, -2.0]), "at least 0"),
-        (([1.0, np.nan], [1.0, 2.0]), "finite"),
+        (([1.0, np.nan], [1.0, 2.0]), "estimates must be finite; got nan in table 2"),
+        (
+            ([pd.Series({"a": 1.0, "b": 2.0})] * 2, [[1.0, 1.0], [1.0, np.nan]]),
+            "variances must be finite; got nan in table 2",
+        ),
+        (
+            ([pd.Series({"a": 1.0})] * 2, [pd.Series({"a": np.nan})] * 2),
+            "got nan of 'a' in table 1",
+        ),
         ((["a", "b"], [1.0, 2.0]), "real numbers"),
         (([[1.0], [2.0, 3.0]], [1.0, 2.0]), "different lengths"),
         (([1.0, 2.0], [1.0, 2.0], 0), "above 0"),
@@ -198,3 +214,24 @@ def test_a_fit_without_what_is_needed_is_refused():
         fr.pool_fits([SimpleNamespace(), SimpleNamespace()])
     with pytest.raises(InputError, match="2 completed tables or more; got 1"):
         fr.pool_fits([SimpleNamespace()])
+    with pytest.raises(InputError, match="a list of fitted models, one for each completed table"):
+        fr.pool_fits(SimpleNamespace())
+
+
+def test_a_fit_with_parameters_for_each_outcome():
+    smf = pytest.importorskip("statsmodels.formula.api")
+    rng = np.random.default_rng(2)
+    tables = [pd.DataFrame({"x": rng.normal(size=90), "y": np.arange(90) % 3}) for _ in range(3)]
+    fits = [smf.mnlogit("y ~ x", table).fit(disp=0) for table in tables]
+    pooled = fr.pool_fits(fits)
+    assert pooled.terms == ["0: Intercept", "0: x", "1: Intercept", "1: x"]
+    single = fr.pool(
+        [fit.params.loc["x", 1] for fit in fits], [fit.bse.loc["x", 1] ** 2 for fit in fits]
+    )
+    assert pooled.estimate[3] == pytest.approx(single.estimate)
+    assert pooled.variance[3] == pytest.approx(single.variance)
+    arrays = [
+        SimpleNamespace(params=np.asarray(fit.params), bse=np.asarray(fit.bse), df_resid=86)
+        for fit in fits
+    ]
+    np.testing.assert_allclose(fr.pool_fits(arrays).estimate, pooled.estimate)

@@ -19,7 +19,8 @@ from scipy.special import stdtr, stdtrit
 
 from fillrank.errors import InputError, Setting
 from fillrank.table.frames import new_frame
-from fillrank.table.labels import as_text, format_labels
+from fillrank.table.html import html_table
+from fillrank.table.labels import as_text, format_label, format_labels
 from fillrank.validation import as_real, check_real
 
 _FEWEST = 2
@@ -136,6 +137,24 @@ class Pooled:
         )
 
     def __repr__(self) -> str:
+        names, lines = self._cells()
+        width = max(map(len, names))
+        header = " " * width + "".join(f"{name:>16}" for name in _COLUMNS)
+        body = (
+            f"{name:<{width}}{''.join(f'{cell:>16}' for cell in cells)}"
+            for name, cells in zip(names, lines, strict=True)
+        )
+        return "\n".join([self._title(), header, *body])
+
+    def _repr_html_(self) -> str:
+        lines = [(name, *cells) for name, cells in zip(*self._cells(), strict=True)]
+        return html_table(lines, ("", *_COLUMNS), self._title(), numbers=True)
+
+    def _title(self) -> str:
+        return f"estimates from {self.n_tables} completed tables, with {_LEVEL:.0%} intervals"
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """The names of the terms, and their numbers as text."""
         low, high = self.interval()
         numbers = np.column_stack(
             np.atleast_1d(
@@ -152,15 +171,10 @@ class Pooled:
         names = [as_text(term)[:_LONGEST_LABEL] for term in terms]
         if np.ndim(self.estimate) == 0 and self.terms is None:
             names = [""]
-        width = max(map(len, names))
-        lines = [
-            f"estimates from {self.n_tables} completed tables, with {_LEVEL:.0%} intervals",
-            " " * width + "".join(f"{name:>16}" for name in _COLUMNS),
+        return names, [
+            [_format(*cell) for cell in zip(_COLUMNS, line, strict=True)]
+            for line in numbers.tolist()
         ]
-        for name, line in zip(names, numbers.tolist(), strict=True):
-            cells = "".join(f"{_format(*cell):>16}" for cell in zip(_COLUMNS, line, strict=True))
-            lines.append(f"{name:<{width}}{cells}")
-        return "\n".join(lines)
 
 
 def _format(column: str, number: float) -> str:
@@ -238,7 +252,8 @@ def pool_fits(fits: Iterable[Any], df_complete: Any = None) -> Pooled:
     ----------
     fits : iterable of fitted models
         One for each completed table. Each has ``params``; ``bse``, their standard errors, or the method
-        ``cov_params()``; and ``df_resid``, the residual degrees of freedom.
+        ``cov_params()``; and ``df_resid``, the residual degrees of freedom. A model of several outcomes,
+        such as ``MNLogit``, has a column of parameters for each; its terms are named ``0: age``.
     df_complete : float or array of float, optional
         As in `pool`; by default the smallest ``df_resid``.
 
@@ -265,10 +280,16 @@ def pool_fits(fits: Iterable[Any], df_complete: Any = None) -> Pooled:
     0  Intercept      1.00  96.06
     1        age      0.66  25.10
     """
+    if not isinstance(fits, Iterable):
+        raise InputError(
+            place=Setting("fits"),
+            allowed="a list of fitted models, one for each completed table",
+            value=type(fits).__name__,
+        )
     fits = list(fits)
     _check_enough(fits, "fits")
-    estimates = [_attribute(fit, "params") for fit in fits]
-    variances = [_variances_of(fit) for fit in fits]
+    estimates = [_in_one_line(_attribute(fit, "params")) for fit in fits]
+    variances = [_in_one_line(_variances_of(fit)) for fit in fits]
     if df_complete is None:
         df_complete = min(float(_attribute(fit, "df_resid")) for fit in fits)
     return pool(estimates, variances, df_complete)
@@ -342,7 +363,9 @@ def _numbers(given: Any, name: str) -> _Numbers:
             f"array of shape {array.shape}."
         )
     if not np.isfinite(array).all():
-        raise InputError(f"{name} must be finite; got {array[~np.isfinite(array)][0]}.")
+        at = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
+        term = "" if terms is None else f" of {format_label(terms[at[1]])}"
+        raise InputError(f"{name} must be finite; got {array[at]}{term} in table {at[0] + 1}.")
     return _Numbers(array, terms)
 
 
@@ -397,6 +420,17 @@ def _attribute(fit: Any, name: str) -> Any:
             f"have; this {type(fit).__name__} has no {name}",
             advice="Use fr.pool with its estimates and their squared standard errors.",
         ) from error
+
+
+def _in_one_line(numbers: Any) -> Any:
+    """Parameters, or their variances, one after the other if there is a column for each outcome."""
+    if np.ndim(numbers) != 2:
+        return numbers
+    frame: Any = nw.from_native(numbers, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return np.ravel(numbers, order="F")
+    stacked = numbers.T.stack()
+    return stacked.set_axis([f"{outcome}: {term}" for outcome, term in stacked.index])
 
 
 def _variances_of(fit: Any) -> Any:

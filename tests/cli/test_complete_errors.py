@@ -29,7 +29,7 @@ BAD_TABLES = {
     ),
     "infinite": (
         "user,item,rating\nAna,tea,inf\nBen,milk,1\n",
-        ["must be finite", "row 'Ana', column 'tea'", "Replace them by NaN"],
+        ["must be finite", "row 'Ana', column 'tea'", "replace them by NaN, or set --na inf."],
     ),
     "ragged": ("a,b,c\n1,2,3\n1,2\n4,5,6\n7,8,9\n", ["line 3: 2 fields, but the table has 3"]),
     "nothing observed": ("user,item,rating\nAna,tea,NA\n", ["all are missing"]),
@@ -46,13 +46,17 @@ def test_invalid_tables_are_rejected_with_cause_and_advice(complete, tmp_path, t
 
 def test_missing_file_and_near_miss(complete, write_wide):
     write_wide("measured.csv")
-    assert_refused(complete("measurd.csv"), "measurd.csv: the file does not exist", "measured.csv?")
+    for encoding in ((), ("--encoding", "latin-1")):
+        ran = complete("measurd.csv", *encoding)
+        assert_refused(ran, "measurd.csv: the file does not exist", "measured.csv?")
 
 
 def test_folder_and_unknown_ending(complete, tmp_path):
     (tmp_path / "data.csv").mkdir()
     (tmp_path / "t.xlsb").write_bytes(b"PK")
-    assert_refused(complete("data.csv"), "is a folder. Pass a file in it")
+    (tmp_path / "tables").mkdir()
+    for name in ("data.csv", "tables"):
+        assert_refused(complete(name), f"{name}: the path is a folder. Pass a file in it")
     assert_refused(complete("t.xlsb"), "kind of the file is unknown", ".csv")
 
 

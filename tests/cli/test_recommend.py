@@ -138,3 +138,15 @@ def test_control_characters_in_labels_are_escaped(fillrank, keep, matrix, tmp_pa
     ran = fillrank("recommend", "model.fillrank", hostile + "?")
     assert ran.code == 2
     assert not set(ran.err) & set("\x1b\x9b\u202e")
+
+
+def test_rows_without_a_candidate_are_explained(fillrank, model):
+    seen = model.observations_
+    row, column = seen.row_labels[seen.row_index[0]], seen.column_labels[seen.column_index[0]]
+    ran = fillrank("recommend", "model.fillrank", row, "--only", column)
+    assert (ran.code, ran.raw) == (0, "user,item,rating\n")
+    assert "no column is left to recommend" in ran.err
+    assert "--with-seen" in ran.err
+    ran = fillrank("recommend", "model.fillrank", row, "--only", column, "--with-seen")
+    assert len(ran.raw.splitlines()) == 2
+    assert "no column" not in ran.err

@@ -116,3 +116,9 @@ def test_titles_of_a_model_and_of_a_table(fillrank, keep, write_long, monkeypatc
     ran = fillrank("report", table, "--column-titles", "people.csv", "-o", "b.html")
     assert_refused(ran, "people.csv: the file has none of the labels")
     assert_refused(fillrank("report", table, *titles, "-o", "people.csv"), "replace the input")
+
+
+def test_a_run_that_has_not_converged_is_noted(fillrank, write_wide, asked):
+    ran = fillrank("report", write_wide(), "--sweeps", "4", "--hold-out", "0")
+    assert ran.code == 0, ran.err
+    assert "Note: The run has not converged: " in ran.err

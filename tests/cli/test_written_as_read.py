@@ -174,6 +174,16 @@ def test_new_rows_and_new_entries(fillrank, keep, tmp_path):
     assert second.endswith(";5,25;yes")
     assert np.isfinite(float(second.split(";")[2].replace(",", ".")))
     assert fillrank("predict", "new.fillrank", "--missing").raw.splitlines()[1].startswith("q1,b,")
+    (tmp_path / "empty.csv").write_text(head + "q2;;;;\n")
+    ran = fillrank("fold-in", "model.fillrank", "empty.csv")
+    assert ran.code == 0, ran.err
+    assert "0 entries" in ran.err
+    assert all((tmp_path / "empty-filled.csv").read_text().splitlines()[1].split(";"))
+    (tmp_path / "bad.csv").write_text("q1;4,5;;5,25;yes\nq2;3,5;;4,25;no\n")
+    ran = fillrank("fold-in", "model.fillrank", "bad.csv")
+    assert_refused(
+        ran, "has the columns 0, 1, 2", "none of those of the fit, such as 'a', 'b', 'c'"
+    )
     (tmp_path / "bad.csv").write_text(head + "q1;4,5;;5,25;perhaps\n")
     ran = fillrank("fold-in", "model.fillrank", "bad.csv")
     assert_refused(ran, "line 2, column 'sure'", "'no', 'yes'", "got 'perhaps'")

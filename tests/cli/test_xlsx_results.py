@@ -178,3 +178,17 @@ def test_cells_of_json_have_the_types_that_they_had(complete, tmp_path):
     assert isinstance(filled[3].pop(), float)
     del lists[3][1]
     assert filled == lists
+
+
+def test_limits_with_a_decimal_comma_become_numbers(complete, tmp_path):
+    rng = np.random.default_rng(1)
+    values = (3 + rng.normal(size=(N, 1)) * [0.9, 0.5, 0.3] + rng.normal(0, 0.1, (N, 3))).round(2)
+    rows = [[f"p{i}", *line] for i, line in enumerate(values.tolist())]
+    rows[4][1] = rows[7][1] = "< 0,5"
+    rows[9][1] = None
+    path = write_workbook(tmp_path / "lead.xlsx", [["plot", "a", "b", "c"], *rows])
+    ran = complete(path)
+    assert ran.code == 0, ran.err
+    ((_, (_, *filled)),) = read_workbook(tmp_path / "lead-filled" / "filled.xlsx").items()
+    assert all(isinstance(value, float) for line in filled for value in line[1:])
+    assert filled[4][1] < 0.5

@@ -57,3 +57,9 @@ def test_inputs_that_are_not_tables(name, model):
 def test_another_number_of_columns(model):
     with pytest.raises(InputError, match="X has 4 features, but GASR is expecting 5"):
         model.transform(CELLS[:, :4])
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), [0, 1], 5])
+def test_bounds_are_by_column(bounds):
+    with pytest.raises(InputError, match=r"bounds must be a mapping of column to \(low, high\)"):
+        fr.GASR(bounds=bounds, progress=False).fit(np.arange(20.0).reshape(5, 4))

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import fillrank as fr
 from fillrank.errors import InputError, UnknownNameError
@@ -126,6 +127,26 @@ def test_without_entries():
     model = quick().fit(table())
     with pytest.raises(InputError, match="at least one held-out entry"):
         fr.score(model.observations_._select(np.zeros(0, dtype=int)), model)
+
+
+def test_limits_alone_are_not_scored():
+    low, high = np.full((1, 6), -np.inf), np.full((1, 6), 0.5)
+    data = fr.Observations.from_matrix(low, upper=high)
+    with pytest.raises(InputError, match="at least one held-out entry with an exact value"):
+        fr.score(data, quick().fit(table()[:, :6]))
+
+
+@pytest.mark.parametrize(
+    "score", [fr.score, fr.score_by_column, fr.score_by_level, fr.score_ranking]
+)
+def test_what_is_no_model_is_refused(score):
+    data = fr.Observations.of(table())
+    with pytest.raises(
+        InputError, match="model must be a fitted model, got 'Observations' instead"
+    ):
+        score(quick().fit(table()), data)
+    with pytest.raises(NotFittedError):
+        score(data, quick())
 
 
 def test_unknown_rows():

@@ -50,7 +50,7 @@ def test_serves_until_it_is_interrupted(model):
     finally:
         process.kill()
     assert process.returncode == 0
-    assert "80 rows x 16 columns" in said
+    assert "GASR, 80 rows x 16 columns" in said
     assert "[red]survey" in said
     assert said.rstrip().endswith("The explorer has ended.")
     assert "Traceback" not in said

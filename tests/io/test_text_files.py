@@ -217,9 +217,9 @@ def test_column_that_is_not_there(write):
         ("user,item,rating\n1,2,3\n1,3\n2,3,4\n", r"line 3: 2 fields, but the table has 3 \(delim"),
         ("1,2,3,4\n1,2,3,4\n1,2,3\n5,6,7,8\n", r"line 3: 3 fields, but the table has 4"),
         ("1,2,3\n1,2,3,4,5\n4,5,6\n", r"line 2: 5 fields, but the table has 3"),
-        ("user,item,rating\n1,,3\n", r"line 2, column 'item': the label is missing"),
+        ("user,item,rating\n1,,3\n", r"line 2, column 'item': the label is missing. Fill it in"),
         ("user,item,rating\n,1,3\n", r"line 2, column 'user': the label is missing"),
-        ("id,x\n1,2\n,3\n", r"line 3: the row label is missing"),
+        ("id,x\n1,2\n,3\n", r"line 3: the row label is missing. Fill it in"),
         ("id,x,x\n1,2,3\n", r"the header has 'x' more than once"),
         ("", r"table.csv: the file is empty"),
         (",", r"table.csv: the file is empty"),
@@ -255,7 +255,7 @@ def test_column_that_is_not_there(write):
         ('a,b\n1,2\n"3,4\n5,6\n', r"line 3: .* '3,4' goes on to line 4. A quote may not be closed"),
         (
             "who,a,b\nunit,mg,kg\nAna,1,2\nBen,3,4\n",
-            r"line 2, column 'a' must .* units or further names",
+            r"line 2, column 'a' must .* units or further names .* or the line above",
         ),
         (
             "person,question,answer\na,p,yes\nb,p,no\nb,q,no\n",

@@ -194,3 +194,8 @@ def test_a_file_of_more_than_fits_in_memory(write, monkeypatch):
     monkeypatch.setattr(memory_module, "_of_machine", lambda: 40_000)
     with pytest.raises(InputError, match=r"films.csv: a table of up to 2,002 lines and 2 columns"):
         read_titles(path)
+
+
+def test_a_folder_is_refused_as_such(tmp_path):
+    with pytest.raises(ReadError, match="the path is a folder"):
+        fr.read_titles(tmp_path)

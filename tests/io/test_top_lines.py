@@ -163,6 +163,8 @@ def test_units_below_the_header_are_skipped_with_a_note():
         assert read_text(text).shape == (2, 2)
     (note,) = read_text(f'{header}\n,"kg\n(dry)",cm\n{rest}').notes
     assert note.startswith("Lines 2 to 3 were skipped")
+    without = "who,a,pH,b\n,kg,-,cm\nAna,1,7,2\nBen,,6,4\n"  # one column has no unit
+    assert read_text(without).shape == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +174,7 @@ def test_units_below_the_header_are_skipped_with_a_note():
         ",unknown,unknown",  # a word for missing values
         ",kg,5",  # an observed value
         ",kg,",
+        ",kg,-",
     ],
 )
 def test_a_line_that_may_be_a_row_is_not_skipped(line):

@@ -170,7 +170,7 @@ def test_duplicate_column_names():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"row": "who"}, "needs all of row, column and value; got row='who', column=None"),
+        ({"row": "who"}, r"needs all of row, column and value; got \['who'\]"),
         ({**FIELDS, "layout": "wide"}, "for long tables; got them with layout='wide'"),
         ({"layout": "tall"}, "layout must be one of 'auto', 'long', 'wide', got 'tall'"),
     ],

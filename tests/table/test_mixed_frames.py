@@ -245,6 +245,12 @@ def test_numbers_and_limits_in_one_column_of_objects():
         Observations.of(frame)
 
 
+def test_sparse_columns_of_pandas_are_ambiguous():
+    frame = pd.DataFrame({"x": pd.arrays.SparseArray([0.0, 1.0, 0.0])})
+    with pytest.raises(InputError, match=r"column 'x' .*to_dense\(\).*to_coo\(\)"):
+        Observations.of(frame)
+
+
 def test_types_that_cannot_be_used():
     frame = pd.DataFrame({"x": [1.0, 2.0], "t": pd.to_timedelta([1, 2], unit="D")})
     with pytest.raises(InputError, match="column 't' must contain numbers, text, categories"):
@@ -307,6 +313,19 @@ def test_an_index_with_repeated_labels_is_put_back():
     pd.testing.assert_frame_equal(filled(Observations.of(numbers), NAN), numbers)
 
 
+def test_several_levels_of_rows_and_columns_are_put_back():
+    rows = pd.MultiIndex.from_product([["Ayr", "Wick"], [2023, 2024]], names=["town", "year"])
+    columns = pd.MultiIndex.from_product([["air", "soil"], ["x", "y"]], names=["of", None])
+    numbers = pd.DataFrame(np.arange(16.0).reshape(4, 4), rows, columns)
+    numbers.iloc[1, 2] = NAN
+    mixed = numbers.copy()
+    mixed["soil", "kind"] = ["a", "b", "a", "b"]
+    for frame in (numbers, mixed):
+        observations = Observations.of(frame)
+        assert observations.row_labels.tolist() == rows.tolist()
+        pd.testing.assert_frame_equal(filled(observations, NAN), frame)
+
+
 def test_an_index_beside_a_label_column_is_put_back():
     frame = pd.DataFrame({"who": ["a", "b"], "x": [1.0, NAN]}, index=[7, 9])
     observations = Observations.from_table(frame, label="who")
@@ -337,10 +356,26 @@ def test_values_that_mean_missing(make):
 def test_a_number_that_may_mean_missing_is_noted():
     frame = pd.DataFrame({"x": [1.0, 2.0, -999.0, 3.0, -999.0], "y": [5, -999, 6, 7, -999]})
     assert Observations.of(frame).notes == (
-        "-999 occurs 4 times in columns 'x' and 'y', far from the other values: if it means a missing "
+        "-999 occurs 4 times in columns 'x' and 'y', unlike the other values: if it means a missing "
         "value, set missing_values=[-999].",
     )
     assert Observations.from_table(frame, missing_values=[-999]).notes == ()
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_codes_of_missing_values_are_not_levels(is_ordered):
+    answers = pd.Categorical(
+        ["low", "-99", "high", "low"] * 5, ["low", "-99", "high"], ordered=is_ordered
+    )
+    table = pd.DataFrame({"x": np.arange(20.0), "answer": answers})
+    note = "-99 occurs 5 times in column 'answer', unlike the other values"
+    assert Observations.of(table).notes[0].startswith(note)
+    data = Observations.of(table, missing_values=[-99])
+    assert data.column_types[1].levels == ("low", "high")
+    filled = fill_in(data, np.ones(data.shape))
+    assert filled["answer"].dtype == pd.CategoricalDtype(["low", "high"], is_ordered)
+    again = Observations.from_table(table, like=data, missing_values=[-99])
+    assert fill_in(again, np.ones(data.shape))["answer"].dtype == filled["answer"].dtype
 
 
 def test_missing_values_of_arrays():

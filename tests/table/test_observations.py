@@ -154,7 +154,10 @@ def test_inputs_that_are_not_numeric_matrices_are_rejected(data, message):
 
 def test_infinite_values_are_counted_and_placed():
     matrix = np.array([[1.0, 2.0], [-np.inf, np.inf]])
-    with pytest.raises(InputError, match=r"got 2 infinite, the first in row 1, column 0. Replace"):
+    words = (
+        r"got 2 infinite, the first in row 1, column 0. If .* set missing_values=\['-inf', 'inf'\]."
+    )
+    with pytest.raises(InputError, match=words):
         Observations.from_matrix(matrix)
     with pytest.raises(InputError, match="got 1 infinite, the first in row 'b', column 'y'"):
         Observations.from_triplets(["a", "b"], ["x", "y"], [1, np.inf])

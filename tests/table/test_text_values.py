@@ -1,6 +1,7 @@
 """Columns of text: what they contain."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fillrank.errors import InputError
@@ -159,7 +160,7 @@ def test_missing_values():
     assert given_missing_values("unknown").texts == {"unknown"}
     assert not given_missing_values(None)
     with pytest.raises(InputError, match="missing_values must be a list of numbers and texts"):
-        given_missing_values([None])
+        given_missing_values([True])
 
 
 @pytest.mark.parametrize(
@@ -172,11 +173,49 @@ def test_missing_values():
         ([95, 98, 97, 99, 99], None),
         ([1, 2, 3, 2, -998, -998], None),  # not a code
         ([-9, -9, -9, 1], None),  # most values
+        ([20, 45, 75, 31, -99, -99], (-99.0, 2)),  # no other value is negative
+        ([1, 2, 3, 4, 5, -9, -9], (-9.0, 2)),
+        ([-3, 2, 8, -9, -9], None),
         ([], None),
     ],
 )
 def test_numbers_that_may_mean_missing(values, code):
     assert find_code(np.array([*values, np.nan], dtype=float)) == code
+
+
+@pytest.mark.parametrize("limit", ["<0,5", "< 0,5", ">0,500"])
+def test_a_decimal_comma_in_limits_only(limit):
+    """Spreadsheets have numbers with a point, whatever the language; limits are text."""
+    texts = ["3.61", limit, "2.25", "0.7", None]
+    found = judge(texts)
+    ends = (-INF, 0.5) if limit[0] == "<" else (0.5, INF)
+    assert (found.values[1], found.upper[1]) == ends
+    assert found.values[[0, 2]].tolist() == [3.61, 2.25]
+    assert apply_format("1.5", found.format) == "1.5"
+    assert apply_format("1.5", judge(["3,61", "<0,5", "2,25"]).format) == "1,5"
+    assert judge(["3.6", "<1,000", "2"]).upper[1] == 1000
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["yes", "no", "yes", "no", "-99", "-99"], ("code", "-99", 2)),
+        (["yes", "no", "yes", "no", "-99"], ("category", "", 0)),  # once
+        (
+            ["tea", "1", "tea", "milk", "tea", "-99", "-99"],
+            ("category", "", 0),
+        ),  # one number of several
+        (["tea", "7", "tea", "7", "milk"], ("category", "", 0)),  # not a code
+    ],
+)
+def test_a_number_among_words_may_mean_missing(texts, found):
+    assert judge(texts).remark[:3] == found
+
+
+def test_missing_values_without_a_name():
+    assert given_missing_values(None) == given_missing_values([None])
+    assert given_missing_values(pd.NA) == given_missing_values(None)
+    assert given_missing_values([pd.NaT, -1]).numbers == (-1.0,)
 
 
 def test_numbers_in_brackets_are_negative():
@@ -213,7 +252,10 @@ def test_dates_that_are_not_read_are_named(texts):
         f"Column 'when' holds dates or times such as {texts[0]!r}, taken as text: only dates such as "
         "2024-05-01 are read."
     )
-    assert judge(sorted(set(texts))).remark.what == "unread_dates"  # left out
+    left_out = judge(sorted(set(texts)))
+    assert isinstance(left_out, LeftOut)
+    (note,) = describe_columns([("when", left_out.remark)])
+    assert " and is left as it is: only dates such as 2024-05-01 are read." in note
 
 
 @pytest.mark.parametrize(

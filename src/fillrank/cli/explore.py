@@ -42,7 +42,7 @@ def explore(
     view = ModelView(fitted, model.stem, **titles.arguments(), setting=option)
     with Explorer(view, port) as server:
         n_rows, n_columns = fitted.observations_.shape
-        about = f"{type(fitted).__name__}, {n_rows:,} rows x {n_columns:,} columns"
+        about = f"{fitted.method}, {n_rows:,} rows x {n_columns:,} columns"
         report(f"{escape(str(model))}: {about}. Open this address; Ctrl-C ends the explorer.")
         try:
             stdout().print(escape(server.url))

@@ -140,8 +140,8 @@ def option(setting: Setting) -> str | None:
     --------
     >>> option(Setting("duplicates", "mean")), option(Setting("n_sweeps")), option(Setting("tolerance"))
     ('--duplicates mean', '--sweeps', None)
-    >>> option(Setting("missing_values", ["<LOD"]))
-    "--na '<LOD'"
+    >>> option(Setting("missing_values", ["<LOD"])), option(Setting("missing_values", ["n.n."]))
+    ("--na '<LOD'", "--na 'n.n.'")
     """
     if setting.name not in _OPTIONS:
         return None
@@ -151,8 +151,9 @@ def option(setting: Setting) -> str | None:
     if setting.value is ...:
         return f"{name} {placeholder}"
     value = setting.value
-    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{name} {shlex.quote(text)}"  # a shell would take the < of <LOD for a file
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value).removesuffix(".0")
+    # A shell would take the < of <LOD for a file, and a reader a final point for that of the sentence.
+    return f"{name} '{text}'" if re.fullmatch(r"[\w.]*\.", text) else f"{name} {shlex.quote(text)}"
 
 
 def with_option(note: str) -> str:

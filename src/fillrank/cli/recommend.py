@@ -10,7 +10,7 @@ import fillrank as fr
 from fillrank.cli import models, options
 from fillrank.cli.features import Features, labels_of, read_new
 from fillrank.cli.labels import Labels
-from fillrank.cli.messages import show_files
+from fillrank.cli.messages import report_note, show_files
 from fillrank.cli.predict import Pairs, read_pairs
 from fillrank.cli.results import check_target, write_cells
 from fillrank.cli.titles import TitleFiles
@@ -116,6 +116,9 @@ def recommend(
         random_state=seed,
         **given.arguments(),
     )
+    if not quiet and len(found) == 0:
+        also = "" if with_seen else ", or the row has a value in it, which --with-seen allows"
+        report_note(f"no column is left to recommend: each is left out{also}.")
     write_cells([found], target, data.values, titles)
     if target.is_file:
         show_files([target.path])

@@ -72,5 +72,5 @@ def _report_table(job: Job, title_files: TitleFiles) -> None:
     titles = title_files.read(data, job.quiet)
     evaluation, model = complete.fit(job, data)
     if not job.quiet and convergence_of(model).converged is False:
-        report_note(f"converged: {summary.describe_convergence(model)}")
+        report_note(summary.describe_convergence(model, "The run has not converged"))
     complete.write_report(job, model, evaluation, job.output, titles)

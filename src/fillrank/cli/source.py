@@ -14,7 +14,7 @@ from fillrank.cli import options
 from fillrank.cli.messages import describe_error, escape, report, report_note, with_option
 from fillrank.errors import FillrankError, InputError, ReadError, Setting
 from fillrank.io.files import read_bytes
-from fillrank.io.read import ENDINGS, TEXT_ENDINGS, make_options, read_source
+from fillrank.io.read import ENDINGS, TEXT_ENDINGS, check_exists, make_options, read_source
 from fillrank.io.text_layout import ReadTable
 from fillrank.runtime.memory import format_bytes
 from fillrank.runtime.progress import mark_reported
@@ -236,6 +236,8 @@ def _convert_text(source: Source, encoding: str) -> tuple[io.BytesIO, str]:
     if not source.is_text:
         raise InputError(f"--encoding is for text files, not for {source.ending}.")
     is_piped = source.table == STANDARD
+    if not is_piped:
+        check_exists(source.table)
     file = sys.stdin.buffer if is_piped else source.table
     content = read_bytes(file, source.name, is_gzip=not is_piped and _is_gzip(source.table))
     try:
@@ -302,8 +304,10 @@ def describe_table(data: Observations) -> str:
 
 def describe_reading(data: Observations) -> str:
     """Describe the size of the table, and how its layout and its values were interpreted."""
-    low, high = value_limits(data)
-    values = f", values {low:g} to {high:g}" if are_numbers(data.column_types) else ""
+    values = ""
+    if data.n_entries and are_numbers(data.column_types):
+        low, high = value_limits(data)
+        values = f", values {low:g} to {high:g}"
     text = (
         f"{describe_size(data.shape)}, {describe_entries(data.n_entries)} "
         f"({100 * data.density:.3g}% of the cells){values}; {_describe_layout(data)}."

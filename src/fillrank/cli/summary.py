@@ -124,13 +124,13 @@ def describe_coverage(coverage: float, level: float) -> str:
     )
 
 
-def describe_convergence(model: Any) -> str:
-    """Describe whether a fit has converged; if not, why, and what to do."""
+def describe_convergence(model: Any, verdict: str = "no") -> str:
+    """Describe whether a fit has converged; if not, why, after a ``verdict``, and what to do."""
     found = convergence_of(model)
     has_run = model.completion_.record.traces is not None
     if not found.converged:
         advice = "" if has_run else " Both are settings in Python."
-        return describe_error(found.warning("no")) + advice
+        return describe_error(found.warning(verdict)) + advice
     if not has_run:
         return "yes"
     worst = model.diagnostics().worst

@@ -154,8 +154,8 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The observed entries of X; its columns are noted or compared as scikit-learn does."""
         check_choice("add_indicator", self.add_indicator, (True, False))
         missing = None if _is_nan(self.missing_values) else self.missing_values
+        like = None if reset else self.observations_
         if isinstance(X, Observations) or is_data_frame(X):
-            like = None if reset else self.observations_
             observations = Observations.of(X, weights, like=like, missing_values=missing)
             if is_data_frame(X) and len(X.columns) == observations.shape[1]:
                 self._check_columns(X, reset)
@@ -165,7 +165,7 @@ class Estimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return observations
         X = as_matrix(X, self)
         self._check_columns(X, reset)
-        return Observations.of(X, weights, missing_values=missing)
+        return Observations.of(X, weights, like=like, missing_values=missing)
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from fillrank.completion import Completion
 from fillrank.completions.unknown_labels import Cells, Unknown, find_cells
-from fillrank.errors import InputError
+from fillrank.errors import InputError, Setting
 from fillrank.estimators.base import Estimator
 from fillrank.posterior.kind_predictions import credible_sets
 from fillrank.posterior.metrics import interval_score, mae, nmae, rmse
@@ -97,14 +98,15 @@ def predict_test(
 
     Entries of which only an interval is known are left out: the error of their prediction is not known.
     """
+    completion = completion_of(model)
     test = Observations.of(test, like=model.observations_)
-    if test.cells is not None:
-        test = test[np.flatnonzero(test.cells < 0)]
-    if len(test) == 0:
+    is_exact = np.ones(len(test), dtype=bool) if test.cells is None else test.cells < 0
+    if not is_exact.any():
         raise InputError(
             "test must have at least one held-out entry with an exact value, got none."
         )
-    completion = model.completion_
+    if not is_exact.all():
+        test = test[np.flatnonzero(is_exact)]
     check_real("level", level, "above 0 and below 1", lambda v: 0 < v < 1)
     cells = find_cells(completion, test.rows, test.columns, unknown)
     predicted = completion.predict_cells(cells, "mean")
@@ -124,6 +126,22 @@ def predict_test(
     return HeldOutPredictions(
         test, cells.columns, predicted, interval, level, is_number, covered, correct
     )
+
+
+def completion_of(model: Any) -> Completion:
+    """The completion of a fitted model; an error if something else was given."""
+    try:
+        completion: Completion = model.completion_
+    except AttributeError as error:
+        if isinstance(model, Estimator):
+            check_is_fitted(model)
+        raise InputError(
+            place=Setting("model"),
+            allowed="a fitted model",
+            value=type(model).__name__,
+            advice="The held-out entries come first, as in fr.score(test, model).",
+        ) from error
+    return completion
 
 
 def _covered(

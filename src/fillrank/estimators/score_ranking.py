@@ -11,6 +11,7 @@ from fillrank.completion import Completion
 from fillrank.completions.unknown_labels import find_cells
 from fillrank.errors import InputError, Setting
 from fillrank.estimators.base import Estimator
+from fillrank.estimators.score import completion_of
 from fillrank.posterior.ranking import add_sums, most_popular, sum_measures
 from fillrank.posterior.recommend import By, LeftOut, Top, TopQuery, seen
 from fillrank.table.entries import iter_blocks
@@ -110,7 +111,7 @@ def score_ranking(
     check_integer("k", k, 1)
     check_choice("by", by, (*get_args(By), "popular"))
     check_real("quantile", quantile, "above 0 and below 0.5", lambda v: 0 < v < 0.5)
-    completion = model.completion_
+    completion = completion_of(model)
     completion.check_entries("Save it with its entries, by save(path, with_data=True).")
     held_out = _held_out(test, completion, relevant)
     n_columns = completion.observations.shape[1]

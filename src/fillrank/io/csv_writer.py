@@ -22,6 +22,8 @@ def significant_digits(values: np.ndarray) -> int:
     >>> significant_digits(np.array([1.0, 2.0, 5.0])), significant_digits(np.array([1e9, 1e9 + 2]))
     (6, 14)
     """
+    if values.size == 0:  # new rows of which no value is known
+        return _DIGITS
     size, spread = float(np.abs(values).max()), float(np.ptp(values))
     if spread == 0.0:
         return _DIGITS

@@ -9,7 +9,7 @@ import narwhals as nw
 
 from fillrank.errors import ReadError
 from fillrank.io.parquet import ParquetFile, open_parquet, read_parquet
-from fillrank.io.read import TEXT_ENDINGS, SourceFile, find_files
+from fillrank.io.read import TEXT_ENDINGS, SourceFile, find_files, refuse_folder
 from fillrank.io.text_table import TextTable
 from fillrank.runtime.memory import check_memory
 
@@ -27,6 +27,7 @@ class TextFields(NamedTuple):
 
 def find_label_file(path: Path, content: str) -> SourceFile:
     """Find the file at a path; ``content``, such as "features", is for messages."""
+    refuse_folder(path)
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     if name.suffix.lower() not in (*TEXT_ENDINGS, ".parquet"):
         raise ReadError(

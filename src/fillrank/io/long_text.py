@@ -63,7 +63,12 @@ def parse_long(
         if not (row_label and column_label):
             name = table.names[column if row_label else row]
             place = FileLocation(table.source, line, name)
-            raise ReadError("the label is missing", place=place, kind="label")
+            raise ReadError(
+                "the label is missing",
+                place=place,
+                advice="Fill it in, or delete the line.",
+                kind="label",
+            )
         row_index.append(rows.setdefault(row_label, len(rows)))
         column_index.append(columns.setdefault(column_label, len(columns)))
         low = high = math.nan

@@ -480,13 +480,20 @@ def _describe_file(
 
 def find_files(path: Path, format: str | None = None, name: str | None = None) -> list[SourceFile]:
     """The file at a path, or for Parquet all files that match a pattern."""
+    refuse_folder(path)
     file = _describe_file(path, format, name or str(path), path)
     if file.ending == ".parquet" and "*" in path.name and not path.exists():
         if found := sorted(path.parent.glob(path.name), key=_numeric_order):
             return [file._replace(source=each, name=str(each)) for each in found]
         raise ReadError("no file matches the pattern", place=path)
-    _check_is_file(path)
+    check_exists(path)
     return [file]
+
+
+def refuse_folder(path: Path) -> None:
+    """Raise ReadError if a path is that of a folder."""
+    if path.is_dir():
+        raise ReadError("the path is a folder", place=path, advice="Pass a file in it.")
 
 
 def _numeric_order(path: Path) -> list[tuple[int, str]]:
@@ -495,9 +502,8 @@ def _numeric_order(path: Path) -> list[tuple[int, str]]:
     return [(int(piece), "") if piece.isdigit() else (0, piece) for piece in pieces]
 
 
-def _check_is_file(path: Path) -> None:
-    if path.is_dir():
-        raise ReadError("the path is a folder", place=path, advice="Pass a file in it.")
+def check_exists(path: Path) -> None:
+    """Raise ReadError if there is no file at a path; the message has a similar name beside it."""
     if path.exists():
         return
     siblings = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []

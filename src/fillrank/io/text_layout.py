@@ -100,7 +100,9 @@ def _read_table(
     else:
         refuse_for_wide(weight)
         wide = read_wide(table, options)
-        data = Observations.from_wide(wide, duplicates=duplicates)
+        data = Observations.from_wide(
+            wide, duplicates=duplicates, may_be_empty=options.known is not None
+        )
         formats = wide.formats or (PLAIN_FORMAT,) * data.shape[1]
         if any(each.style.decimal == "," for each in formats):
             dialect = dialect._replace(decimal=",")

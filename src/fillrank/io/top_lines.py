@@ -138,7 +138,9 @@ def is_line_of_units(fields: list[str], below: list[list[str]], delimiter: str) 
     """
     style = plain_style(delimiter)
     columns = _columns(below, len(fields))
-    units = {j: cell.strip() for j, cell in enumerate(fields) if cell.strip()}
+    # A dash is the unit of a column without one.
+    cells = (cell.strip() for cell in fields)
+    units = {j: cell for j, cell in enumerate(cells) if cell.lower() not in MISSING_WORDS}
     # The same word in several columns may be a reason why values are missing.
     is_known = all(unit.strip("()[]") in KNOWN_UNITS for unit in units.values())
     if len(set(units.values())) < _FEWEST_UNITS and not (is_known and len(units) > 1):

@@ -26,7 +26,10 @@ _BYTES_PER_CELL, _BYTES_PER_TEXT_CELL, _BYTES_PER_LABEL = 9, 80, 200
 _SIZE_ADVICE = (
     "Read a part of it, or save it as Parquet; long tables in Parquet are read in batches."
 )
-_HEADER_ADVICE = "If this line has units or further names of columns, delete it."
+_HEADER_ADVICE = (
+    "If this line has units or further names of columns, delete it; or the line above, if this one has "
+    "the names to keep."
+)
 
 
 def read_wide(table: TextTable, options: WideOptions) -> WideTable:
@@ -120,7 +123,8 @@ def _check_memory(table: TextTable, n_bytes: int) -> None:
 
 def _label_missing(table: TextTable, line: int) -> ReadError:
     place = FileLocation(table.source, line)
-    return ReadError("the row label is missing", place=place, kind="label")
+    advice = "Fill it in, or delete the line."
+    return ReadError("the row label is missing", place=place, advice=advice, kind="label")
 
 
 # Tables with text.
@@ -134,7 +138,7 @@ def _read_any(table: TextTable, options: WideOptions) -> WideTable:
     options = options._replace(style=options.style._replace(base=table.style, seen=seen))
     rows = _find_rows(table, columns, lines, options)
     all_labels = parse_labels(table.names) if table.has_header else np.arange(len(table.names))
-    cells = WideColumns(len(lines), len(columns) - (rows.column is not None))
+    cells = WideColumns(len(lines), len(columns) - (rows.column is not None), options.known)
     for j, column in enumerate(columns):
         if j != rows.column:
             found = _read_column(table, j, all_labels[j], column, lines, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -21,11 +22,16 @@ from fillrank.table.number_text import NO_STYLE, StyleOptions
 from fillrank.table.text_values import (
     ColumnValues,
     LeftOut,
+    code_among_words,
     judge_text,
     too_many_levels,
 )
 
 MICROSECONDS_PER_DAY = 86_400_000_000
+_SPARSE_ADVICE = (
+    "table.sparse.to_dense() has the values of cells that are not stored; in table.sparse.to_coo() "
+    "these are missing."
+)
 _ALLOWED = "numbers, text, categories, booleans or dates"
 
 Place = Callable[[int], Text]
@@ -103,7 +109,8 @@ def read_known_column(
     """Convert a column of new rows, as the column of the same label was converted before."""
     if known.is_coded:
         codes = find_codes(_as_objects(column), known.levels, place, missing)
-        return ColumnValues(codes, known._replace(dtype=native_dtype(column)))
+        dtype = _without_codes(native_dtype(column), missing)
+        return ColumnValues(codes, known._replace(dtype=dtype))
     found = read_column(column, place, missing, style)
     if isinstance(found, LeftOut) and column.null_count() == len(column):
         dtype = native_dtype(column)
@@ -136,7 +143,7 @@ def _not_allowed(column: nw.Series[Any]) -> InputError:
     return InputError(
         f"column {column.name!r} must contain {_ALLOWED}; got {got}",
         advice=[
-            "Convert or remove it.",
+            _SPARSE_ADVICE if got.startswith("Sparse") else "Convert or remove it.",
             ("Or leave it out when the table is read: ", Setting("ignore", ...), "."),
         ],
     )
@@ -195,6 +202,8 @@ def _category(column: nw.Series[Any], missing: MissingValues) -> ColumnValues | 
     values = [None if value is None or missing.has_text(str(value)) else value for value in values]
     present = {value for value in values if value is not None}
     ordered, all_levels = _declared_levels(column)
+    if all_levels is not None:
+        all_levels = [level for level in all_levels if not missing.has_text(str(level))]
     levels = tuple(level for level in all_levels or sorted(present, key=str) if level in present)
     n_values = sum(value is not None for value in values)
     if (left_out := too_many_levels(len(levels), n_values)) is not None:
@@ -202,11 +211,23 @@ def _category(column: nw.Series[Any], missing: MissingValues) -> ColumnValues | 
     if ordered and all_levels is not None and len(levels) > 1:
         levels = tuple(all_levels)  # an answer that nobody gave is a level between the others
     codes = {level: float(code) for code, level in enumerate(levels)}
+    counts = Counter(value for value in values if value is not None)
     return ColumnValues(
         np.array([codes.get(value, np.nan) for value in values]),
-        ColumnType("category", levels, ordered, native_dtype(column)),
-        remark=Remark("ordered" if ordered else "category"),
+        ColumnType("category", levels, ordered, _without_codes(native_dtype(column), missing)),
+        remark=code_among_words(counts) or Remark("ordered" if ordered else "category"),
     )
+
+
+def _without_codes(dtype: Any, missing: MissingValues) -> Any:
+    """The type of a category without the codes of missing values, which are not levels."""
+    declared = getattr(dtype, "categories", None)
+    if not missing or declared is None:
+        return dtype
+    levels = [level for level in declared if not missing.has_text(str(level))]
+    if len(levels) == len(declared):
+        return dtype
+    return type(dtype)(levels, dtype.ordered) if hasattr(dtype, "ordered") else type(dtype)(levels)
 
 
 def _declared_levels(column: nw.Series[Any]) -> tuple[bool, list[Any] | None]:

@@ -54,7 +54,9 @@ class Origin(NamedTuple):
     passive : tuple of PassiveColumn
         The columns of a wide table that are not fitted.
     index : pandas.Index or None
-        The index of a wide table, if it does not have the row labels.
+        The index of a wide table, if it does not have the row labels, or has several levels.
+    column_levels : tuple of names or None
+        The names of the levels of the columns in pandas, if there are several.
     """
 
     layout: Literal["long", "wide", "matrix", "sparse", "triplets"]
@@ -66,6 +68,7 @@ class Origin(NamedTuple):
     label_position: int = 0
     passive: tuple[PassiveColumn, ...] = ()
     index: Any = None
+    column_levels: tuple[Any, ...] | None = None
 
 
 def is_data_frame(data: Any) -> bool:
@@ -187,8 +190,16 @@ def _with_index(observations: Observations, matrix: np.ndarray) -> Any:
     return library.DataFrame(
         matrix,
         index=_index(observations),
-        columns=library.Index(names, name=observations.origin.column_field),
+        columns=_columns(observations.origin, names),
     )
+
+
+def _columns(origin: Origin, names: Any) -> Any:
+    """The columns of a table of pandas, with the levels that they had."""
+    library = origin.backend.to_native_namespace()
+    if origin.column_levels is not None and all(isinstance(name, tuple) for name in names):
+        return library.MultiIndex.from_tuples(names, names=origin.column_levels)
+    return library.Index(names, name=origin.column_field)
 
 
 def _index(observations: Observations) -> Any:
@@ -245,7 +256,7 @@ def _pandas_frame(observations: Observations, cells: dict[Any, Any], in_column: 
     table = library.DataFrame(aligned)
     if not in_column or origin.index is not None:
         table.index = _index(observations)
-    table.columns = library.Index(list(cells), name=origin.column_field)
+    table.columns = _columns(origin, list(cells))
     return table
 
 

@@ -493,6 +493,12 @@ def checked_bounds(
     observations: Observations, bounds: Mapping[Any, Any] | None
 ) -> dict[int, tuple[float, float]]:
     """The bounds that users gave, by the position of their column."""
+    if bounds is not None and not isinstance(bounds, Mapping):
+        raise InputError(
+            place=Setting("bounds"),
+            allowed="a mapping of column to (low, high), such as {'age': (0, 110)}",
+            value=bounds,
+        )
     if not bounds:
         return {}
     positions = observations.column_positions(list(bounds)).tolist()

@@ -87,6 +87,9 @@ def _normalise(name: Any) -> str:
     return re.sub(r"(?<=.)(id|names?|index)$", "", letters)
 
 
+_FIELDS = Setting("row"), ", ", Setting("column"), " and ", Setting("value")
+
+
 def given_fields(row: Any, column: Any, value: Any, layout: Layout) -> LongFields | None:
     """Check the names of a long table's columns, all or none of them, against the layout."""
     if layout not in LAYOUTS:
@@ -97,8 +100,8 @@ def given_fields(row: Any, column: Any, value: Any, layout: Layout) -> LongField
         return None
     if not all(given):
         raise InputError(
-            "a long table needs all of row, column and value; got "
-            f"row={row!r}, column={column!r}, value={value!r}."
+            ("a long table needs all of ", *_FIELDS),
+            value=[field for field in (row, column, value) if field is not None],
         )
     if layout == "wide":
         raise InputError("row, column and value are for long tables; got them with layout='wide'.")

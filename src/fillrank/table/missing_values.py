@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from numbers import Real
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ MISSING_WORDS |= {"?", "-", "--", "–", "—", ".", "n.a."}
 MISSING_WORDS |= {"#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!"}
 # Codes that people use for missing values.
 _CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)
+_NULL_TYPES = ("NAType", "NaTType")  # of pandas, which need not be installed
 _FEWEST = 2  # how often a code must occur
 _FAR = 3.0  # how far from the median of the others it must be, relative to their range
 
@@ -60,6 +61,8 @@ def given_missing_values(values: Any) -> MissingValues:
     (99.0,)
     >>> given_missing_values(["-999"]).has_text("-999.0")
     True
+    >>> given_missing_values([None, -1]).numbers
+    (-1.0,)
     """
     if values is None:
         return NO_MISSING_VALUES
@@ -67,6 +70,8 @@ def given_missing_values(values: Any) -> MissingValues:
         values = [values]
     numbers, texts = [], []
     for value in values:
+        if value is None or type(value).__name__ in _NULL_TYPES:
+            continue  # missing without being named
         if not isinstance(value, str | Real) or isinstance(value, bool):
             raise InputError(
                 place=Setting("missing_values"),
@@ -82,12 +87,15 @@ def given_missing_values(values: Any) -> MissingValues:
 def find_code(values: np.ndarray) -> tuple[float, int] | None:
     """A number that may stand for missing values, and how often it occurs; None without any.
 
-    It is one that people use for that, occurs at least twice, and is far from all other values.
+    It is one that people use for that, occurs at least twice, and is far from all other values, or
+    below -1 where no other value is negative.
 
     Examples
     --------
     >>> find_code(np.array([1.0, 2.0, 3.0, -999.0, -999.0, np.nan]))
     (-999.0, 2)
+    >>> find_code(np.array([20.0, 45.0, 75.0, -99.0, -99.0]))
+    (-99.0, 2)
     >>> find_code(np.array([1.0, 2.0, 3.0, -1.0, -1.0]))
     """
     observed = values[np.isfinite(values)]
@@ -100,6 +108,28 @@ def find_code(values: np.ndarray) -> tuple[float, int] | None:
         count = observed.size - others.size
         if count >= _FEWEST and others.size > count:
             distance = abs(code - float(np.median(others)))
-            if distance > _FAR * float(np.ptp(others)):
+            is_below_zero = code < -1.0 and float(others.min()) >= 0
+            if is_below_zero or distance > _FAR * float(np.ptp(others)):
                 return code, count
     return None
+
+
+def find_code_among_words(counts: Mapping[Any, int]) -> tuple[str, int] | None:
+    """The same for the levels of a category, from how often each occurs: the only number among words.
+
+    Examples
+    --------
+    >>> find_code_among_words({"yes": 7, "no": 5, "-99": 2})
+    ('-99', 2)
+    >>> find_code_among_words({"yes": 7, "12": 5, "-99": 2})
+    """
+    numbers = {}
+    for level in counts:
+        with suppress(ValueError):
+            numbers[level] = float(str(level))
+    if len(numbers) != 1 or len(counts) == 1:
+        return None
+    ((level, number),) = numbers.items()
+    if number not in _CODES or counts[level] < _FEWEST:
+        return None
+    return f"{number:g}", counts[level]

@@ -16,6 +16,7 @@ Remarkable = Literal[
     "yes_no",
     "dates",
     "unread_dates",
+    "left_dates",
     "spellings",
     "code",
     "empty",
@@ -81,13 +82,15 @@ def _sentence(found: Sequence[tuple[Any, Remark]]) -> str:
         return f"{count:,} {noun} of {names} {verb} such as {example}."
     if what == "code":
         return (
-            f"{example} occurs {count:,} times in {names}, far from the other values: if it means a "
+            f"{example} occurs {count:,} times in {names}, unlike the other values: if it means a "
             f"missing value, set missing_values=[{example}]."
         )
-    if what == "unread_dates":
+    if what in ("unread_dates", "left_dates"):
+        left = "and is left as it is" if len(found) == 1 else "and are left as they are"
+        result = ", taken as text" if what == "unread_dates" else f" {left}"
         return (
-            f"{names[0].upper()}{names[1:]} {verb} dates or times such as {example}, taken as text: "
-            "only dates such as 2024-05-01 are read."
+            f"{names[0].upper()}{names[1:]} {verb} dates or times such as {example}{result}: only "
+            "dates such as 2024-05-01 are read."
         )
     if what == "spellings":
         return (

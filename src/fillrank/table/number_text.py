@@ -36,6 +36,7 @@ _UNITS = """
 KNOWN_UNITS = frozenset(_UNITS.split()) | frozenset(CURRENCIES)
 _UNSIGNED = re.compile(r"[^-+<>=≤≥(]*[0-9]")
 _MARKS = {" ": "[ \u00a0\u202f]", "'": "['’]"}
+_LIMIT_SIGNS = "<>≤≥"
 _SAMPLED = 2000  # different texts of a column that decide about its style
 _US = re.compile(r"[0-9],[0-9]{3}\.[0-9]|[0-9],[0-9]{3},[0-9]{3}")
 _EUROPEAN = re.compile(r"[0-9]\.[0-9]{3},[0-9]|[0-9]\.[0-9]{3}\.[0-9]{3}")
@@ -262,8 +263,8 @@ def _plain(text: str, style: NumberStyle) -> str | None:
 def find_style(texts: Iterable[str], options: StyleOptions = NO_STYLE) -> NumberStyle:
     """The style in which most of the texts of a column are numbers.
 
-    A decimal comma that other signs do not confirm has to be in at least half of the texts: 1,3 may be
-    a list.
+    A decimal comma that no other sign confirms, as in <0,5, has to be in at least half of the texts: 1,3
+    may be a list.
 
     Examples
     --------
@@ -287,8 +288,10 @@ def find_style(texts: Iterable[str], options: StyleOptions = NO_STYLE) -> Number
         if style == options.seen and n_numbers < len(sample):
             continue
         if style == COMMA and options.base == POINT and options.decimal is None:
-            n_commas = sum("," in text for text in sample)
-            if n_numbers < len(sample) or 2 * n_commas < len(sample):
+            with_comma = [text for text in sample if "," in text]
+            is_confirmed = any(text.strip()[0] in _LIMIT_SIGNS for text in with_comma)
+            is_usual = is_confirmed or 2 * len(with_comma) >= len(sample)
+            if n_numbers < len(sample) or not is_usual:
                 continue
         if n_numbers > most:
             best, most = style, n_numbers
@@ -359,8 +362,10 @@ def find_format(texts: Sequence[str], style: NumberStyle) -> NumberFormat:
     """
     brackets = any(is_in_brackets(text.strip()) for text in texts)
     style = _as_written(style, texts)
-    if style == COMMA and not any("," in text for text in texts):
-        style = POINT  # a comma would be possible, but there is none
+    exact = [text for text in texts if _is_exact(text, style)]
+    has_comma = any("," in text for text in exact or texts)
+    if style.decimal == "," and not has_comma and not _has_groups(exact, style):
+        style = POINT  # a comma would be possible, but there is none, or only in limits
     for text in texts:
         value = parse_value(text, style)
         if value is not None and value.unit and value.low == value.high:
@@ -369,6 +374,18 @@ def find_format(texts: Sequence[str], style: NumberStyle) -> NumberFormat:
             if found:
                 return NumberFormat(style, found[1] + found[2], found[4], brackets)
     return NumberFormat(style, brackets=brackets)
+
+
+def _has_groups(texts: Iterable[str], style: NumberStyle) -> bool:
+    """Whether a number has a mark between thousands."""
+    return bool(style.thousands) and any(
+        _grouped(style.thousands)[0].search(text) for text in texts
+    )
+
+
+def _is_exact(text: str, style: NumberStyle) -> bool:
+    value = parse_value(text, style)
+    return value is not None and value.low == value.high
 
 
 def _as_written(style: NumberStyle, texts: Iterable[str]) -> NumberStyle:

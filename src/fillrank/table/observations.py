@@ -143,7 +143,7 @@ class Observations:
             of the table.
         like : Observations, optional
             The table of a fit, if ``data`` has new rows or entries for it. Columns of the same labels
-            are read as they were there.
+            are read as they were there, and all values may be missing.
         missing_values : list of numbers and text, optional
             Values that stand for missing ones, such as ``[99, -999, "unknown"]``.
 
@@ -159,14 +159,16 @@ class Observations:
                     advice="Give the weights to from_triplets, from_matrix or from_table.",
                 )
             if missing := given_missing_values(missing_values):
-                data = data.without_values(missing)
+                data = data.without_values(missing, may_be_empty=like is not None)
             return data if like is None else recode(data, like)
         if isinstance(data, (str, PathLike)):
             raise InputError(
                 f"a matrix or a table is required; got a path. Use read({str(data)!r})."
             )
         if not is_data_frame(data):
-            return cls.from_matrix(data, weights=weights, missing_values=missing_values)
+            return cls._from_matrix(
+                data, weights=weights, missing_values=missing_values, may_be_empty=like is not None
+            )
         if weights is None:
             return cls.from_table(data, like=like, missing_values=missing_values)
         return cls._from_wide(data, weights, missing_values)
@@ -185,7 +187,12 @@ class Observations:
 
     @classmethod
     def from_wide(
-        cls, table: WideTable, weights: Any = None, duplicates: Duplicates = "error"
+        cls,
+        table: WideTable,
+        weights: Any = None,
+        duplicates: Duplicates = "error",
+        *,
+        may_be_empty: bool = False,
     ) -> Observations:
         """Create from the array and the labels of a wide table."""
         matrix, row_labels, column_labels, origin, column_types, upper, notes, _ = table
@@ -204,6 +211,7 @@ class Observations:
             duplicates,
             column_types=column_types,
             intervals=intervals,
+            may_be_empty=may_be_empty,
         )
         return replace(observations, notes=notes)
 
@@ -265,13 +273,20 @@ class Observations:
         origin: Origin,
         duplicates: Duplicates,
         upper: np.ndarray | None,
+        may_be_empty: bool = False,
     ) -> Observations:
         """Create from positions and values, or from the lower and the upper ends of values."""
         intervals = None
         if upper is not None:
             triplets, intervals = with_intervals(triplets, upper, row_labels, column_labels)
         return cls.from_positions(
-            triplets, row_labels, column_labels, origin, duplicates, intervals=intervals
+            triplets,
+            row_labels,
+            column_labels,
+            origin,
+            duplicates,
+            intervals=intervals,
+            may_be_empty=may_be_empty,
         )
 
     @classmethod
@@ -315,6 +330,18 @@ class Observations:
         array([[-inf,  0.5],
                [ 3. ,  4. ]])
         """
+        return cls._from_matrix(X, duplicates, weights, upper, missing_values)
+
+    @classmethod
+    def _from_matrix(
+        cls,
+        X: Any,
+        duplicates: Duplicates = "error",
+        weights: Any = None,
+        upper: Any = None,
+        missing_values: Any = None,
+        may_be_empty: bool = False,
+    ) -> Observations:
         if is_data_frame(X):
             raise InputError("X must be an array or a sparse matrix; use from_table for tables.")
         if sp.issparse(X):
@@ -335,7 +362,7 @@ class Observations:
             triplets = triplets._replace(values=missing.remove(triplets.values))
             ends = None if ends is None else np.where(np.isnan(triplets.values), np.nan, ends)
         labels = np.arange(n_rows), np.arange(n_columns)
-        return cls._from_ends(triplets, *labels, origin, duplicates, ends)
+        return cls._from_ends(triplets, *labels, origin, duplicates, ends, may_be_empty)
 
     @classmethod
     def from_table(
@@ -386,7 +413,7 @@ class Observations:
             Values that stand for missing ones, such as ``[99, -999, "unknown"]``.
         like : Observations
             The table of a fit, if ``table`` has new rows for it: columns of the same labels are read as
-            they were there.
+            they were there, and all values of a wide table may be missing.
 
         Returns
         -------
@@ -442,7 +469,11 @@ class Observations:
             refuse_for_long(options.label, options.ignore, options.only)
             return cls._from_long(frame, fields, weight, duplicates, options)
         refuse_for_wide(weight)
-        return cls.from_wide(wide_table(frame, options), duplicates=duplicates)
+        return cls.from_wide(
+            wide_table(frame, options),
+            duplicates=duplicates,
+            may_be_empty=options.known is not None,
+        )
 
     @classmethod
     def _from_long(
@@ -480,9 +511,10 @@ class Observations:
         *,
         column_types: tuple[ColumnType, ...] | None = None,
         intervals: np.ndarray | None = None,
+        may_be_empty: bool = False,
     ) -> Observations:
         """Create from positions and values, with all labels."""
-        by_column = group_by_column(triplets, row_labels, column_labels)
+        by_column = group_by_column(triplets, row_labels, column_labels, may_be_empty)
         return cls.from_columns(
             by_column,
             row_labels,
@@ -736,12 +768,12 @@ class Observations:
         in_test[chosen] = True
         return self._select(np.flatnonzero(~in_test)), self._select(np.flatnonzero(in_test))
 
-    def without_values(self, missing: MissingValues) -> Observations:
+    def without_values(self, missing: MissingValues, may_be_empty: bool = False) -> Observations:
         """The entries whose values do not stand for missing ones."""
         is_known = ~np.isnan(missing.remove(self.values))
         if is_known.all():
             return self
-        if not is_known.any():
+        if not (may_be_empty or is_known.any()):
             raise InputError("at least one value must be observed; all are missing.")
         return self._select(np.flatnonzero(is_known))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fillrank.errors import InputError, Setting, Text
 from fillrank.table.column_types import NUMBER, ColumnType
-from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues
+from fillrank.table.missing_values import NO_MISSING_VALUES, MissingValues, find_code_among_words
 from fillrank.table.notes import Remark, Remarkable
 from fillrank.table.number_text import (
     KNOWN_UNITS,
@@ -141,7 +141,16 @@ def judge_text(
     if levels and (days := _dates(levels)) is not None:
         values = np.array([days.get(text, np.nan) for text in texts])
         return ColumnValues(values, ColumnType("datetime"), remark=Remark("dates"))
-    return _categories(texts, levels, sum(counts[level] for level in levels))
+    category = _categories(texts, levels, sum(counts[level] for level in levels))
+    if isinstance(category, ColumnValues) and (remark := code_among_words(counts)) is not None:
+        return category._replace(remark=remark)
+    return category
+
+
+def code_among_words(counts: Mapping[Any, int]) -> Remark | None:
+    """A remark if a level such as -99 may stand for missing values."""
+    found = find_code_among_words(counts)
+    return None if found is None else Remark("code", *found)
 
 
 def _is_number(value: Value | None) -> bool:
@@ -315,7 +324,8 @@ def _dates(levels: Sequence[Any]) -> dict[Any, float] | None:
 def _categories(texts: Sequence[Any], levels: list[Any], n_values: int) -> ColumnValues | LeftOut:
     remark = _remark_on_levels(levels)
     if (left_out := too_many_levels(len(levels), n_values)) is not None:
-        return LeftOut(remark) if remark.what == "unread_dates" else left_out
+        is_date = remark.what == "unread_dates"
+        return LeftOut(remark._replace(what="left_dates")) if is_date else left_out
     if (yes_no := _yes_no(levels)) is not None:
         return _codes(texts, yes_no, is_ordered=False, what="yes_no")
     return _codes(texts, sorted(levels, key=str), is_ordered=False)._replace(remark=remark)

@@ -230,15 +230,18 @@ def errors_to_weights(
 
 
 def group_by_column(
-    triplets: Triplets, row_labels: np.ndarray, column_labels: np.ndarray
+    triplets: Triplets,
+    row_labels: np.ndarray,
+    column_labels: np.ndarray,
+    may_be_empty: bool = False,
 ) -> Entries:
     """Drop missing values, check the others, and group them by column.
 
     This is the first half of a sort. The caller can free the triplets before `sort_by_row` does the
-    second half.
+    second half. Without any value an error is raised, unless the table ``may_be_empty``.
     """
     _check_size(_BYTES_TO_SORT, len(triplets.values))
-    triplets = _without_missing(triplets)
+    triplets = _without_missing(triplets, may_be_empty)
     cell = _cell_namer(triplets, row_labels, column_labels)
     _check_finite(triplets.values, cell)
     rows, columns, values, weights, cells = triplets
@@ -322,9 +325,9 @@ def _check_have_means(
     )
 
 
-def _without_missing(triplets: Triplets) -> Triplets:
+def _without_missing(triplets: Triplets, may_be_empty: bool = False) -> Triplets:
     missing = np.isnan(triplets.values)
-    if missing.all():
+    if missing.all() and not may_be_empty:
         raise InputError("at least one value must be observed; all are missing.")
     if not missing.any():
         return triplets
@@ -351,9 +354,14 @@ def _cell_namer(
 def _check_finite(values: np.ndarray, cell: Callable[[int], str]) -> None:
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
+        codes = [f"{value:g}" for value in np.unique(values[infinite])]
         raise InputError(
-            f"values must be finite; got {len(infinite)} infinite, the first in {cell(infinite[0])}. "
-            "Replace them by NaN if they are missing."
+            f"values must be finite; got {len(infinite)} infinite, the first in {cell(infinite[0])}",
+            advice=(
+                "If they are missing, replace them by NaN, or set ",
+                Setting("missing_values", codes),
+                ".",
+            ),
         )
 
 

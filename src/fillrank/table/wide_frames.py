@@ -118,7 +118,7 @@ def wide_table(frame: nw.DataFrame[Any], options: WideOptions = WideOptions()) -
     check_fields(frame.columns, (*options.ignore, *options.only))
     rows = _find_rows(frame, columns, options)
     check_unique(all_labels, "column")
-    cells = WideColumns(len(frame), len(columns) - (rows.column is not None))
+    cells = WideColumns(len(frame), len(columns) - (rows.column is not None), options.known)
     for j, column in enumerate(columns):
         if j != rows.column:
             found = _read(column, all_labels[j], rows.labels, options)
@@ -134,6 +134,7 @@ def wide_table(frame: nw.DataFrame[Any], options: WideOptions = WideOptions()) -
             rows_in_index=pandas_like and rows.column is None,
             label_position=rows.column or 0,
             index=rows.index,
+            column_levels=_level_names(native.columns) if pandas_like else None,
         ),
     )
 
@@ -160,7 +161,8 @@ def _read(
 class WideColumns:
     """The columns of a wide table, as they are read."""
 
-    def __init__(self, n_rows: int, n_columns: int):
+    def __init__(self, n_rows: int, n_columns: int, known: Mapping[Any, ColumnType] | None = None):
+        self._known = known  # the columns of the fit, if these are new rows
         self._matrix = np.empty((n_rows, n_columns))
         self._upper: dict[int, np.ndarray] = {}
         self._types: list[ColumnType] = []
@@ -186,6 +188,12 @@ class WideColumns:
         """All columns as a table."""
         notes = describe_columns(self._remarks)
         if self._passive and not self._fitted:
+            if self._known is not None:
+                raise InputError(
+                    f"the table has the columns {format_labels(all_labels)}, and none of those of the "
+                    f"fit, such as {format_labels([*self._known])}",
+                    advice="Name its columns as those of the fit.",
+                )
             raise InputError("no column of the table can be fitted", advice=[*notes])
         matrix = self._matrix[:, : len(self._fitted)]
         if matrix.shape[1] < self._matrix.shape[1]:
@@ -231,7 +239,12 @@ def _find_rows(
     labels = as_labels(index)
     if len(factorize(labels, "row")[1]) < len(labels):
         return Rows(np.arange(len(labels)), index.name, None, index, (_REPEATED_INDEX,))
-    return Rows(labels, index.name, None)
+    return Rows(labels, index.name, None, index if index.nlevels > 1 else None)
+
+
+def _level_names(columns: Any) -> tuple[Any, ...] | None:
+    """The names of the levels of columns of pandas; None if there is one level."""
+    return tuple(columns.names) if columns.nlevels > 1 else None
 
 
 def _find_label_column(columns: list[nw.Series[Any]], options: WideOptions) -> int | None:
