@@ -63,6 +63,17 @@ def test_cells_have_the_types_that_they_had(complete, table, tmp_path):
         assert after[2] in range(4)
 
 
+def test_rows_without_any_cell_are_not_of_the_table(complete, tmp_path):
+    rows = [["who", "x", "y"], *([f"p{i}", i % 7, i % 7 + 0.5] for i in range(20))]
+    rows[9][1] = None
+    path = write_workbook(tmp_path / "t.xlsx", [*rows[:5], [], *rows[5:], ["", " "]])
+    assert complete(path).code == 0
+    ((header, *filled),) = read_workbook(tmp_path / "t-filled" / "filled.xlsx").values()
+    assert header == rows[0]
+    assert [row[0] for row in filled] == [row[0] for row in rows[1:]]
+    assert [row[2] for row in filled] == [row[2] for row in rows[1:]]
+
+
 def test_what_is_written_can_be_read_again(complete, table, tmp_path):
     assert complete(table).code == 0
     ran = complete(tmp_path / "survey-filled" / "filled.xlsx", "--sheet", "answers")

@@ -29,7 +29,7 @@ from fillrank.io.parquet import ParquetFile, read_parquet_table
 from fillrank.io.spreadsheets import read_sheet
 from fillrank.io.text_header import KnownText
 from fillrank.io.text_layout import ReadTable, read_text
-from fillrank.io.typed_cells import JsonLayout, TypedCells
+from fillrank.io.typed_cells import JsonLayout, TypedCells, cell_text
 from fillrank.table.frames import is_data_frame
 from fillrank.table.layout import Layout, LongFields, given_fields, given_names
 from fillrank.table.missing_values import given_missing_values
@@ -398,7 +398,10 @@ def _with_cells(
     """A wide table with its cells as they are in the file; ``rows`` are all of its lines."""
     if table.text is None:
         return table
-    return table._replace(cells=TypedCells(rows[table.text.table.has_header :], sheet, layout))
+    below = rows[table.text.table.has_header :]
+    if not table.text.table.has_empty_rows:
+        below = [row for row in below if any(cell_text(cell).strip() for cell in row)]
+    return table._replace(cells=TypedCells(below, sheet, layout))
 
 
 def _read_json(file: SourceFile, options: TableOptions) -> ReadTable:

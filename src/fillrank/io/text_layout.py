@@ -19,7 +19,7 @@ from fillrank.table.number_text import PLAIN_FORMAT, NumberFormat, find_format, 
 from fillrank.table.observations import Observations
 from fillrank.table.triplets import Duplicates, errors_to_weights
 from fillrank.table.weights import WeightField, refuse_for_wide
-from fillrank.table.wide_frames import WideOptions
+from fillrank.table.wide_frames import WideOptions, WideTable
 
 # A table without known column names is long if it has more lines than this per label, and more than
 # this fraction of distinct pairs: a few duplicates do not make it wide.
@@ -99,7 +99,7 @@ def _read_table(
         entries, fields, value_at = found, LongFields(*table.names[:3]), 2
     else:
         refuse_for_wide(weight)
-        wide = read_wide(table, options)
+        table, wide = _read_wide(table, options)
         data = Observations.from_wide(
             wide, duplicates=duplicates, may_be_empty=options.known is not None
         )
@@ -117,6 +117,16 @@ def _read_table(
     texts = table.first_cells(value_at)
     value_format = find_format(texts, find_style(texts, options.style._replace(base=table.style)))
     return ReadTable(data, dialect, value_format=value_format)
+
+
+def _read_wide(table: TextTable, options: WideOptions) -> tuple[TextTable, WideTable]:
+    """A wide table. If it has no row labels, lines of empty cells are rows without entries."""
+    wide = read_wide(table, options)
+    n_columns = len(wide.column_labels) + len(wide.origin.passive)
+    if n_columns < len(table.names) or not table.has_empty_lines():
+        return table, wide
+    table = table._replace(has_empty_rows=True)
+    return table, read_wide(table, options)
 
 
 def _long_by_content(

@@ -1,6 +1,7 @@
 """Text files as tables: their names of columns, lines and cells, and notes below the table."""
 
 import csv
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -37,6 +38,7 @@ _FIELDS_HINT: Text = (
     Setting("value", ...),
     ".",
 )
+_EMPTY = ' *(?:" *" *)?'  # a cell
 _NOTES = ("source:", "sources:", "note:", "notes:")  # starts of a note below a table
 _NOTE_LETTERS = "sSnN* \t"  # first characters of notes
 
@@ -47,7 +49,8 @@ class TextTable(NamedTuple):
     ``names`` are those of the header, or 0, 1, 2, ... if there is none. ``head`` is the first lines
     below the header. ``above`` and ``below`` are lines above and directly below the header that are not
     of the table: in ``text`` they are blank. ``notes`` say which these are, unless they were to be
-    skipped.
+    skipped. ``has_empty_rows``: whether a line of empty cells is a row, as in a table without row
+    labels, or blank, as spreadsheet programs write them below a table.
     """
 
     source: str
@@ -59,6 +62,7 @@ class TextTable(NamedTuple):
     above: str = ""
     below: str = ""
     notes: tuple[str, ...] = ()
+    has_empty_rows: bool = False
 
     def number(self, text: str, line: int, column: int) -> float:
         """Parse a cell; NaN if it is missing."""
@@ -135,7 +139,7 @@ class TextTable(NamedTuple):
             for fields in reader:
                 if skip:
                     skip = is_blank(fields)
-                elif len(fields) == width:
+                elif len(fields) == width and (self.has_empty_rows or not is_blank(fields)):
                     if note is not None:  # it is not the last line, so it is a row
                         yield note
                         note = None
@@ -160,6 +164,12 @@ class TextTable(NamedTuple):
                     advice=[_note_advice(note[1]), "If it is a row, move it up."],
                 )
             yield note
+
+    def has_empty_lines(self) -> bool:
+        """Whether a line has as many cells as the table, all of them empty."""
+        others = len(self.names) - 1
+        line = f"{_EMPTY}(?:{re.escape(self.delimiter)}{_EMPTY}){{{others}}}"
+        return others > 0 and re.search(rf"(?<![^\r\n]){line}(?![^\r\n])", self.text) is not None
 
     def position(self, name: Any) -> int:
         """Find a column by its name."""
