@@ -39,7 +39,7 @@ def run_all(given):
 
 def run_method(method, table, mask, given):
     """Fill in the table with a mask, and append the scores; a failure of R is printed."""
-    if method in R_METHODS and (why := why_missing("mice")):
+    if method in R_METHODS and (why := why_missing("mice") or why_missing("nnet")):
         print(f"{method} is left out: {why}", file=sys.stderr)
         return
     visible = table._replace(values=np.where(mask.hidden, np.nan, table.values))

@@ -1,4 +1,7 @@
-"""R and its packages, which belong to the system: from Debian's, where they are not there."""
+"""R and its packages, which belong to the system: from Debian's, where they are not there.
+
+mice needs nnet for categories, and does not install it.
+"""
 
 import os
 import shutil
@@ -6,7 +9,7 @@ import subprocess
 
 LIMIT = 600
 # Packages of R that Debian has, by their name in R; softImpute and missMDA are not among them.
-_DEBIAN = {"mice": "r-cran-mice"}
+_DEBIAN = {"mice": "r-cran-mice", "nnet": "r-cran-nnet"}
 
 
 def why_missing(package):
