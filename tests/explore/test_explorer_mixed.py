@@ -139,7 +139,7 @@ def test_what_cannot_be_compared_is_not_offered(view):
     found = {each["name"] for each in view.nearest("columns", at("weight"))["nearest"]}
     assert found
     assert found <= set(mixed_frame().columns) - {"weight", "region"}
-    with pytest.raises(NotSupportedError, match="cannot be filled here"):
+    with pytest.raises(NotSupportedError, match="cannot be filled here: use fillrank fold-in"):
         fill(view, "t.csv", b"weight,region\n1,north\n")
 
 

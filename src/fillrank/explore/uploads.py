@@ -72,7 +72,7 @@ def fill(view: ModelView, name: str, content: bytes) -> FilledFile:
     if view.mixed is not None:
         raise NotSupportedError(
             "the columns of this model have values of different kinds, which cannot be filled here: use "
-            "transform in Python."
+            "fillrank fold-in, or fold_in in Python."
         )
     name = PurePosixPath(name.replace("\\", "/")).name or "table"
     data = _with_known_labels(_read(name, content), view)
