@@ -149,6 +149,10 @@ def test_limits_in_a_long_file():
         ("person of note,town,x\n" + "".join(f"n{i},t{i % 2},{i}\n" for i in range(6)), "wide"),
         # Two categories.
         ("town,answer,x\n" + "".join(f"t{i % 2},a{i % 2},{i}\n" for i in range(6)), "wide"),
+        # A date for each name, once or each time.
+        ("plot,day,x\n" + "".join(f"p{i},2024-05-0{i + 1},{i}\n" for i in range(6)), "wide"),
+        ("plot,day,x,y\n" + "".join(f"p{i},2024-05-0{i + 1},{i},\n" for i in range(6)), "wide"),
+        ("plot,day,x\n" + "".join(f"p{i % 5},2024-05-0{i + 1},{i}\n" for i in range(6)), "long"),
         # A line for each pair.
         ("gene,cell,x\n" + "".join(f"g{i // 2},c{i % 2},{i}\n" for i in range(6)), "long"),
     ],

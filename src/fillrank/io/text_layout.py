@@ -17,6 +17,7 @@ from fillrank.table.frames import Origin
 from fillrank.table.layout import Layout, LongFields, named_fields, refuse_for_long
 from fillrank.table.number_text import PLAIN_FORMAT, NumberFormat, find_format, find_style
 from fillrank.table.observations import Observations
+from fillrank.table.text_values import parse_dates
 from fillrank.table.triplets import Duplicates, errors_to_weights
 from fillrank.table.weights import WeightField, refuse_for_wide
 from fillrank.table.wide_frames import WideOptions, WideTable
@@ -145,10 +146,14 @@ def _long_by_content(
         if weight is not None or (is_like_long and not may_be_wide):
             raise  # a long table with a mistake
         return None
-    return entries if _looks_long(entries, table, duplicates) else None
+    is_new = options.known is None
+    return entries if _looks_long(entries, table, duplicates, is_new) else None
 
 
-def _looks_long(entries: LabelledTriplets, table: TextTable, duplicates: Duplicates) -> bool:
+def _looks_long(
+    entries: LabelledTriplets, table: TextTable, duplicates: Duplicates, is_new: bool
+) -> bool:
+    """Whether entries are those of a long table; ``is_new`` if not for a model that was fitted."""
     (row_index, column_index, *_), *labels, _ = entries
     if not all(_can_be_labels(each, table.delimiter) for each in labels):
         return False
@@ -161,7 +166,11 @@ def _looks_long(entries: LabelledTriplets, table: TextTable, duplicates: Duplica
         has_category = len(labels[0]) == n_lines and len(labels[1]) <= _FEW_LABELS * n_lines
         # Long tables with so many duplicates would be refused.
         repeats = duplicates == "error" and n_pairs <= _FEW_LABELS * n_lines
-        return not (has_category or repeats)
+        # A measurement with its date in each line. In a long table nothing would follow from anything.
+        has_dates = len(labels[0]) == len(labels[1]) == n_lines and bool(
+            parse_dates(labels[1].tolist())
+        )
+        return not (has_category or repeats or (is_new and has_dates))
     many = n_lines > _LINES_PER_LABEL * n_labels
     return not table.has_header and many and n_pairs >= _DISTINCT_PAIRS * n_lines
 

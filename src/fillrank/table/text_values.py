@@ -138,7 +138,7 @@ def judge_text(
     if n_numbers and n_numbers >= sum(counts[text] for text in words):
         raise _mixture(texts, words[0], place)
     levels = [text for text in counts if str(text).strip()]
-    if levels and (days := _dates(levels)) is not None:
+    if levels and (days := parse_dates(levels)) is not None:
         values = np.array([days.get(text, np.nan) for text in texts])
         return ColumnValues(values, ColumnType("datetime"), remark=Remark("dates"))
     category = _categories(texts, levels, sum(counts[level] for level in levels))
@@ -308,7 +308,7 @@ def _codes(
 # Dates and categories.
 
 
-def _dates(levels: Sequence[Any]) -> dict[Any, float] | None:
+def parse_dates(levels: Sequence[Any]) -> dict[Any, float] | None:
     """The days since 1970-01-01 of dates such as 2024-05-01; None if not all levels are dates."""
     days = {}
     for level in levels:
