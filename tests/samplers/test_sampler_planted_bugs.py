@@ -136,6 +136,17 @@ MIXTURE = {
 }  # fmt: skip
 
 
+# Few chains are enough for these.
+_CLEAR_BUGS = (
+    "gamma of shape a",
+    "d without its Jacobian",
+    "tau is the precision",
+    "noise forgotten in the draw",
+    "columns with the normals of the rows",
+    "columns with the scalars of the rows",
+)
+
+
 @_parametrize(
     MIXTURE,
     [
@@ -153,7 +164,8 @@ MIXTURE = {
 )
 def test_geweke_catches_in_the_mixture_sampler(monkeypatch, bug):
     _plant(monkeypatch, bug)
-    _assert_clear_score(geweke_cases.mixture(n_chains=300, length=20))
+    n_chains = 100 if bug in map(MIXTURE.get, _CLEAR_BUGS) else 300
+    _assert_clear_score(geweke_cases.mixture(n_chains=n_chains, length=20))
 
 
 EFFECTS = {

@@ -228,9 +228,9 @@ def _folded_in(
 def _no_entries(features: np.ndarray | None) -> Entries:
     """The entries of rows without entries: one, or one for each line of features."""
     n = 1 if features is None else len(features)
-    return Entries(np.zeros(n + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    return Entries(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
 def _reindex(entries: Entries, positions: np.ndarray) -> Entries:
-    """Entries at the positions that their columns have at fit."""
-    return entries._replace(indices=positions[entries.indices])
+    """Entries at the positions that their columns have at fit, in the type that entries of fits have."""
+    return entries._replace(indices=positions[entries.indices].astype(np.int32))

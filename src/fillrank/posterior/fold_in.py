@@ -232,7 +232,7 @@ def _regression(
     rest = _unexplained(draw, group)
     mean, L = empirical_law(rest)
     shifts, scales = _law_of_features(draw, group, rest, mean, L)
-    right, dtype = draw.right, draw.right.dtype
+    right, dtype = _read_only(draw.right), draw.right.dtype
     noise = draw.noise
     noise_sd = math.sqrt(max(noise.variance, SMALLEST_NOISE))
     roots = np.sqrt(noise.columns)
@@ -255,6 +255,13 @@ def _regression(
         _threshold_prior(draw.row_thresholds),
         LAWS[law].compiled,
     )
+
+
+def _read_only(A: np.ndarray) -> np.ndarray:
+    """A view that cannot be written, as arrays of model files are: numba tells the two types apart."""
+    view = A.view()
+    view.flags.writeable = False
+    return view
 
 
 def _threshold_prior(ends: np.ndarray) -> ThresholdPrior:
@@ -355,6 +362,8 @@ def fold_in_rows(
     factors and does not depend on which rows are folded in together. The part that is lost was below
     the Monte Carlo error of an average of 128 draws.
     """
+    # The kernel is compiled for each type of empty weights, too.
+    entries = entries._replace(weights=entries.weights.astype(entries.dtype, copy=False))
     n_rows = entries.pointers.size - 1
     basis = np.linalg.qr(mean.right).Q
     groups = _by_noise(_groups(features, basis.dtype, workers), fixed)

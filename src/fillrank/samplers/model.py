@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,7 @@ LARGEST_ENTRY = 1e9
 LARGEST_SIGNAL = 1e12
 # The weights of no features.
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
+_AnyPrior = TypeVar("_AnyPrior", Prior, JointPrior, RowPrior)
 # The product of a matrix with a block of columns.
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -411,9 +412,8 @@ def draw_rows(
     without weights that are drawn.
     """
     if isinstance(side, Dense):
-        return _without_weights(
-            dense_rows(side, own, other, _row_prior(prior), noise, address, workers)
-        )
+        row_prior = _with_shifts(_row_prior(prior), own.dtype)
+        return _without_weights(dense_rows(side, own, other, row_prior, noise, address, workers))
     if isinstance(side, Remote):
         assert isinstance(prior, Prior)  # other machines do not draw jointly
         return side.draw_rows(own, other, prior, noise, address)
@@ -425,6 +425,19 @@ def draw_rows(
 def _without_weights(squares: np.ndarray) -> RowSums:
     """The sums of a half-sweep that draws no weights of entries."""
     return RowSums(squares, np.zeros(0), np.zeros(0))
+
+
+# Kernels are compiled for each combination of types. That of what is empty is always the same.
+
+
+def _without_entry_weights(entries: Entries) -> Entries:
+    """The entries without weights."""
+    return entries._replace(weights=np.zeros(0, entries.dtype))
+
+
+def _with_shifts(prior: _AnyPrior, dtype: np.dtype) -> _AnyPrior:
+    """The prior, with shifts in the type of the factors if there are none."""
+    return prior if prior.shifts.size else prior._replace(shifts=np.zeros((0, 0), dtype))
 
 
 def draw_one_by_one(
@@ -441,6 +454,9 @@ def draw_one_by_one(
     n_weights = n if noise.degrees < math.inf else 0
     sums = RowSums(np.empty(n), np.empty(n_weights), np.empty(n_weights))
     aligned = align_rows(other, noise.roots)
+    prior = _with_shifts(prior, own.dtype)
+    if not entries.weights.size:
+        entries = _without_entry_weights(entries)
     work = partial(gaussian_rows, entries, own, aligned, prior, noise, address, sums)
     workers.for_rows(work, entries.pointers)
     return sums
@@ -466,6 +482,7 @@ def _draw_jointly(
         weights *= noise.roots[entries.indices] ** 2
     if entries.weights.size:
         weights *= entries.weights
+    entries, prior = _without_entry_weights(entries), _with_shifts(prior, own.dtype)
     work = partial(joint_rows, entries, weights, own, other, prior, address, squares)
     workers.for_rows(work, entries.pointers)
     return noise.variances * squares  # the kernel's squares are divided by the noise variance
