@@ -92,7 +92,7 @@ MEASUREMENTS = (
     _script("defaults", f"defaults.py {_ML_100K}", "defaults"),
     _script("mixing", "mixing.py --data FOLDER", "defaults"),
     _script("start", f"start.py {_ML_1M}", "defaults"),
-    _script("tables", f"{_TABLES} --shares 0.3 --masks 3", "tables"),
+    _script("tables", f"{_TABLES} --shares 0.3 --masks 5", "tables"),
     _script("tables-other-shares", _OTHER_SHARES, "tables"),
     _script("tables-report", "tables/run.py --report", "tables"),
     _script("kinds", "tables/kinds.py --data FOLDER/tables", "kinds"),
